@@ -103,10 +103,9 @@ class Judgement:
 
 
 def sentences_of(verdict: Verdict) -> tuple[str, ...]:
-    """The sentences of a verdict's findings, the likeliest first."""
-    # Until every verdict has findings; then it is `verdict.findings`.
-    findings = getattr(verdict, "findings", ())
-    return tuple(finding.sentence for finding in findings)
+    """The sentences of a verdict's diagnoses, the most telling first."""
+    found = verdict.forensics.diagnoses if verdict.forensics else ()
+    return tuple(diagnosis.sentence for diagnosis in found)
 
 
 class BugWalk:

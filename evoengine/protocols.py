@@ -19,6 +19,7 @@ from evoengine.records import (
     CaseTiming,
     Elite,
     Environment,
+    Forensics,
     Frozen,
     GpuState,
     Interval,
@@ -179,6 +180,7 @@ class Report(Frozen):
     gpu_state: GpuState | None = None  # of a GPU on which it was timed
     activity: tuple[KernelActivity, ...] = ()  # only for a Job with `activity`
     activity_problem: str = ""  # why there is none, where no candidate is at fault
+    forensics: Forensics | None = None  # of a wrong result
 
 
 class RaceReport(Frozen):

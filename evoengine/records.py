@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from evoengine.digest import digest
 
@@ -379,6 +379,76 @@ class GpuState(Frozen):
         return self.sm_clock_mhz[0] < USUAL_CLOCK_SHARE * self.most_sm_clock_mhz
 
 
+class DiagnosisKind(StrEnum):
+    """What kind of thing a diagnosis says of a wrong output."""
+
+    race = "race"  # two launches on the same input differ
+    state = "state"  # the first launch is right, a later one is not
+    reads_old_values = "reads old values"  # it depends on what the output held before the call
+    never_written = "never written"
+    constant = "constant"  # wrong elements all hold one value
+    not_finite = "not finite"
+    overflow = "overflow"
+    sign = "sign"
+    ratio = "ratio"  # one factor for all
+    offset = "offset"
+    group_ratio = "factor of each row"  # or of each column, each head
+    group_offset = "offset of each row"
+    copied = "copied"  # an input, or another output
+    input_multiple = "multiple of an input"  # is the error
+    moved = "moved"  # right values in the wrong place
+    fragment_layout = "fragment layout"
+    changed_scalar = "scalar"  # the reference with another value of a scalar or a dimension
+    changed_flag = "flag"  # such as causal
+    changed_input = "input"  # the reference with an input read wrongly
+    mask = "mask"  # missing, shifted, inverted
+    changed_step = "step"  # the reference with a step left out, done twice or done otherwise
+    low_precision = "low precision"
+    region = "where"  # the indices that are wrong
+    period = "period"  # wrong at a regular distance
+    sizes = "sizes"  # only sizes that are no multiple of a tile
+    inputs = "inputs"  # only some distributions fail
+    unknown = "unknown"
+
+
+class Diagnosis(Frozen):
+    """One thing that was found out about a wrong output."""
+
+    kind: DiagnosisKind
+    sentence: str
+    share: float  # of the wrong elements that it explains
+    evidence: dict[str, JsonValue] = {}
+
+
+class ErrorMap(Frozen):
+    """The error over one output, all its leading axes side by side in rows, in at most some
+    thousand cells.
+
+    A cell has one character, of the worst element in it: `.` within the gate, `0` to `9` an error
+    of up to 2, 4, ... 1024 times the gate (`9`: or more), `!` not finite, `x` never written.
+    """
+
+    output: str
+    row_axes: tuple[str, ...]
+    column_axis: str
+    rows: int  # of the output, all leading axes together
+    columns: int
+    cells: tuple[str, ...]  # one string a row of cells
+
+
+class Forensics(Frozen):
+    """What was found out about one wrong call of a candidate, most telling first."""
+
+    case: str
+    distribution: str
+    output: str
+    diagnoses: tuple[Diagnosis, ...] = ()
+    error_map: ErrorMap | None = None
+    # what was left out: one line, e.g. because time was up
+    problem: str = ""
+    seconds: float = 0.0
+
+
 class Verdict(Frozen):
     """The result of evaluating one candidate."""
 
@@ -407,6 +477,7 @@ class Verdict(Frozen):
     environment: Environment | None = None
     # while it was timed; None where nothing was timed on a GPU, or NVML cannot be read
     gpu_state: GpuState | None = None
+    forensics: Forensics | None = None  # of a wrong result
 
     @property
     def is_modelled(self) -> bool:

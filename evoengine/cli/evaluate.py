@@ -29,6 +29,12 @@ def evaluate(
     ] = None,
     device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
     check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
+    error_map: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg", help="Write a map of the error of a wrong output to this file."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
     """Judge one kernel: errors of every case, resources, times against the fastest baseline
@@ -42,6 +48,8 @@ def evaluate(
     from evoengine.paths import find_task
     from evoengine.records import Status
     from evoengine.report import as_json
+    from evoengine.report.error_map import svg_of
+    from evoengine.report.folders import write_file
     from evoengine.report.rows_from_store import verdict_row
     from evoengine.report.verdict_report import verdict_report
     from evoengine.search.choose_run import parse_checks
@@ -57,6 +65,8 @@ def evaluate(
         output.say(f"note: {used.brief}")
     verdict = asyncio.run(evaluate_once(loaded, path, candidate, used, checks, output.progress()))
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
+    if error_map is not None and verdict.forensics is not None:
+        write_file(error_map, svg_of(verdict.forensics, file.stem))
     output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))
     raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.protocols import Report
-from evoengine.records import Status
+from evoengine.records import Diagnosis, DiagnosisKind, Forensics, Status
 
 HIDDEN_CASE = "a hidden case"
 _WORDS = {
@@ -35,6 +35,15 @@ _FAULTS = (
     "async copy",
     "divergent barrier",
 )
+# What may be said of a wrong output in a hidden case: few phrases, without figures and places.
+_HIDDEN_DIAGNOSES = {
+    DiagnosisKind.race: "Launches on the same inputs differ: a race.",
+    DiagnosisKind.state: "Only the first launch is right: something is kept between launches.",
+    DiagnosisKind.reads_old_values: "It depends on what its buffers held before.",
+    DiagnosisKind.never_written: "Elements are never written.",
+    DiagnosisKind.not_finite: "Values are not finite.",
+    DiagnosisKind.low_precision: "Its precision is too low.",
+}
 
 
 @contextmanager
@@ -50,15 +59,30 @@ def without_sizes(hidden: bool) -> Iterator[None]:
 
 
 def report_without_sizes(report: Report) -> Report:
-    """`report` without the reason, the detail and the output of a failure in a hidden case.
+    """`report` without the reason, the detail and the output of a failure in a hidden case; of what
+    forensics found, one phrase of a few.
 
     Its checks keep their figures, for the user.
     """
     if report.status is Status.correct or not _is_about_hidden(report):
         return report
     return report.model_copy(
-        update={"reason": failure_words(report.status, report.reason), "detail": ""}
+        update={
+            "reason": failure_words(report.status, report.reason),
+            "detail": "",
+            "forensics": _forensics_without_sizes(report.forensics),
+        }
     )
+
+
+def _forensics_without_sizes(found: Forensics | None) -> Forensics | None:
+    if found is None:
+        return None
+    kinds = [item.kind for item in found.diagnoses if item.kind in _HIDDEN_DIAGNOSES]
+    said = tuple(
+        Diagnosis(kind=kind, sentence=_HIDDEN_DIAGNOSES[kind], share=1.0) for kind in kinds[:1]
+    )
+    return Forensics(case=HIDDEN_CASE, distribution="", output="", diagnoses=said)
 
 
 def failure_words(status: Status, reason: str = "") -> str:

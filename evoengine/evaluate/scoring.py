@@ -42,6 +42,7 @@ def verdict_of(report: Report, task: Task, tier: str) -> Verdict:
         modelled=report.modelled,
         is_coarse=report.is_coarse,
         gpu_state=report.gpu_state,
+        forensics=report.forensics,
     )
 
 

@@ -31,6 +31,7 @@ from evoengine.task.schema import Task
 
 MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
+MAX_DIAGNOSIS_WORDS = 120
 MAX_BOUNDS = 4  # of a modelled time
 MAX_KERNELS = 3  # whose machine code is described
 MAX_LESSONS = 8  # trials in a prompt
@@ -60,6 +61,7 @@ class PromptContext:
     exceeds: tuple[str, ...]
     reason: str
     detail: str
+    diagnoses: tuple[str, ...]  # of a wrong output, most telling first
 
 
 def prompt_context(
@@ -88,6 +90,7 @@ def prompt_context(
         exceeds=verdict.target_exceeds,
         reason=reason,
         detail=detail,
+        diagnoses=tuple(diagnosis_lines(verdict, request.task)),
     )
 
 
@@ -159,6 +162,17 @@ def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
     if reason != verdict.reason or "hidden case" in reason:
         return _cut(reason, MAX_REASON), ""
     return _cut(reason, MAX_REASON), _cut(redacted(verdict.detail, task), MAX_DETAIL)
+
+
+def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
+    """What forensics found out, whole sentences up to MAX_DIAGNOSIS_WORDS words together."""
+    left = MAX_DIAGNOSIS_WORDS
+    for item in verdict.forensics.diagnoses if verdict.forensics is not None else ():
+        line = redacted(" ".join(item.sentence.split()), task)
+        left -= len(line.split())
+        if left < 0:
+            return
+        yield line
 
 
 def _cut(text: str, length: int) -> str:

@@ -3,7 +3,8 @@
 config.yaml              the resolved settings
 elites/<tier>/<place>/   kernel.cu, plan.json, verdict.json, samples.json, resources.json,
                          environment.json, lineage.json, races.json, verification.json
-trials/<n>/              kernel.cu, prompt.md, reply.md, races.json, verdict.json
+trials/<n>/              kernel.cu, prompt.md, reply.md, races.json, error_map.svg of a wrong
+                         result, verdict.json
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Literal
 
 from evoengine.records import (
     Environment,
+    Forensics,
     Frozen,
     GpuState,
     Interval,
@@ -177,6 +178,7 @@ class VerdictFigures(Frozen):
     phases_s: dict[str, float]
     environment: Environment | None
     gpu_state: GpuState | None = None  # while it was timed
+    forensics: Forensics | None = None  # of a wrong result
 
 
 class RaceFigures(Frozen):

@@ -210,6 +210,7 @@ def verdict_row(
         phases_s=verdict.phases_s,
         environment=verdict.environment,
         gpu_state=verdict.gpu_state,
+        forensics=verdict.forensics,
     )
 
 

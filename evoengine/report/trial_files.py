@@ -7,6 +7,7 @@ from evoengine.errors import CandidateError
 from evoengine.records import Proposal
 from evoengine.report import as_json
 from evoengine.report.elite_files import race_documents
+from evoengine.report.error_map import svg_of
 from evoengine.report.stored_trials import StoredTrials
 
 WRITTEN_LAST = "verdict.json"  # written last: a folder that has it is complete
@@ -30,6 +31,9 @@ def trial_texts(number: int, stored: StoredTrials) -> dict[str, str]:
         files[f"reply{suffix}.md"] = reply.text
     if proposal.source is not None:
         files["kernel.cu"] = as_tried(proposal, proposal.source)
+    last = verified or first
+    if last.forensics is not None and (svg := svg_of(last.forensics, f"trial {number}")):
+        files["error_map.svg"] = svg
     if verified is not None:
         files["verdict_first.json"] = as_json.dumps(first) + "\n"
     if races := stored.races_of(number):
@@ -39,10 +43,7 @@ def trial_texts(number: int, stored: StoredTrials) -> dict[str, str]:
     about = proposal.model_dump(mode="json", exclude={"source"})
     return {
         **files,
-        WRITTEN_LAST: as_json.dumps(
-            {"trial": number, "proposal": about, "verdict": verified or first}
-        )
-        + "\n",
+        WRITTEN_LAST: as_json.dumps({"trial": number, "proposal": about, "verdict": last}) + "\n",
     }
 
 

@@ -16,6 +16,7 @@ from evoengine.report.case_tables import (
     timings_table,
 )
 from evoengine.report.facts_grid import facts_grid, section
+from evoengine.report.forensics_section import forensics_section
 from evoengine.report.resource_tables import machine_code_lines, over_target, resources_table
 from evoengine.report.rows import VerdictFigures
 from evoengine.report.search_remark import STOPPED_EARLY
@@ -27,6 +28,8 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
     parts: list[RenderableType] = [_verdict_head(row)]
     if any(case.input_sets for case in row.cases):
         parts.append(section(checks_table(row.cases)))
+    if row.forensics is not None:
+        parts.append(section(forensics_section(row.forensics)))
     if any(case.checked_for for case in row.cases):
         parts.append(section(checked_mode_table(row.cases)))
     if any(case.hot_us for case in row.cases):

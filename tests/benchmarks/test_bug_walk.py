@@ -79,8 +79,10 @@ def test_totals_count_causes_findings_and_problems() -> None:
 
 
 def test_sentences_are_read_from_findings_in_their_order() -> None:
-    findings = (SimpleNamespace(sentence="first"), SimpleNamespace(sentence="second"))
-    assert sentences_of(SimpleNamespace(findings=findings)) == ("first", "second")
+    found = (SimpleNamespace(sentence="first"), SimpleNamespace(sentence="second"))
+    forensics = SimpleNamespace(diagnoses=found)
+    assert sentences_of(SimpleNamespace(forensics=forensics)) == ("first", "second")
+    assert sentences_of(SimpleNamespace(forensics=None)) == ()
 
 
 def test_an_exception_of_the_engine_is_a_problem_and_ends_its_executor(monkeypatch) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import (
     CaseCheck,
@@ -105,6 +107,20 @@ class Backend(Protocol):
 
     def gpu_state(self) -> GpuState | None:
         """The GPU while the last candidate was timed; None where that cannot be read."""
+        ...
+
+    def wrong_call(self) -> WrongCall | None:
+        """The wrong call with the plainest inputs of the last case that was wrong, on the CPU; None
+        where no output of this job was wrong.
+        """
+        ...
+
+    def relaunches(
+        self, compiled: CompiledCase, job: Job, call: WrongCall, announce: Announce
+    ) -> tuple[Relaunch, ...]:
+        """More launches on the inputs of a wrong call, as many as take little time; raises
+        CandidateFailure.
+        """
         ...
 
     def activity(self, job: Job, announce: Announce) -> tuple[KernelActivity, ...]:

@@ -25,6 +25,8 @@ from evoengine.evaluate.worker.cuda.runner.cuda_errors import CUDA_ERRORS
 from evoengine.evaluate.worker.cuda.runner_client import RunnerGone
 from evoengine.evaluate.worker.cuda.runner_table import RunnerTable
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.forensics.examiner import Examiner
+from evoengine.evaluate.worker.forensics.recomputed_reference import Processor
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.race_judge import judge_race
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
@@ -81,7 +83,10 @@ class CudaSession:
         self._backend = CudaBackend(
             task, harness, pool, baselines, monitor_of(ordinal), self._runners.drop
         )
-        self._judge = Judge(task, self._backend, announce)
+        # references in float64 take seconds on a CPU
+        processor = Processor(device, harness.token.shared)
+        examiner = Examiner(task, functions, self._backend, processor=processor)
+        self._judge = Judge(task, self._backend, announce, examiner)
 
     def run(self, job: Job, runners: Runners) -> tuple[Report, bool]:
         """The report on `job`, and whether its runners may run the next one."""

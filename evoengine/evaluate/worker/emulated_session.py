@@ -29,6 +29,7 @@ from evoengine.evaluate.worker.expected_outputs import (
     Key,
     OutputCache,
 )
+from evoengine.evaluate.worker.forensics.examiner import Examiner
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
 from evoengine.protocols import Job, RaceReport, Report
@@ -84,7 +85,8 @@ class EmulatedSession:
             checks,
             repeated.again,
         )
-        self._judge = Judge(task, self._backend, repeated)
+        examiner = Examiner(task, functions, self._backend)
+        self._judge = Judge(task, self._backend, repeated, examiner)
 
     def race(self, _newcomer: Job, _holder: Job, _runners: Runners) -> RaceReport:
         """Raises DeviceError."""

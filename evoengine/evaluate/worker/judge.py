@@ -16,12 +16,14 @@ from evoengine.evaluate.worker.backend import (
 )
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.evaluate.worker.check import explain, worst_of_each
-from evoengine.protocols import Job, Report
+from evoengine.evaluate.worker.forensics.examiner import Examiner
+from evoengine.protocols import CompiledCase, Job, Report
 from evoengine.records import (
     CaseCheck,
     CaseModel,
     CaseTiming,
     CheckedRun,
+    Forensics,
     KernelActivity,
     Status,
 )
@@ -31,10 +33,14 @@ from evoengine.task.schema import Task
 class Judge:
     """Judges jobs of one task on one device."""
 
-    def __init__(self, task: Task, backend: Backend, announce: Announce) -> None:
+    def __init__(
+        self, task: Task, backend: Backend, announce: Announce, examiner: Examiner | None = None
+    ) -> None:
+        """`examiner` says what is wrong with a wrong result; without it, nobody does."""
         self.task = task
         self.backend = backend
         self.announce = announce
+        self.examiner = examiner
         self.healthy = True
 
     def run(self, job: Job) -> Report:
@@ -80,6 +86,7 @@ class JobRun:
         self.is_coarse = False
         self.activity: tuple[KernelActivity, ...] = ()
         self.activity_problem = ""
+        self.forensics: Forensics | None = None
         self.phases_s: dict[str, float] = {}
         self.candidate_step = ""  # the last step in which candidate code could run
         self.candidate_may_run = False  # in the current step
@@ -111,6 +118,7 @@ class JobRun:
             phases_s=self.phases_s,
             activity=self.activity,
             activity_problem=self.activity_problem,
+            forensics=self.forensics,
             gpu_state=self.judge.backend.gpu_state(),
         )
 
@@ -150,7 +158,21 @@ class JobRun:
                 )
                 if not found.ok:
                     self.end(Status.wrong_result, explain(found))
-                    return
+                    break
+        if self.status is Status.wrong_result:
+            self._examine(compiled, found)
+
+    def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
+        """Looks for what is wrong with the last wrong call; the verdict stays as it is."""
+        judge = self.judge
+        if judge.examiner is None:
+            return
+        with self._phase("forensics"):
+            passed = [item.case for item in self.checks if item.ok]
+            self.forensics = judge.examiner.examine(
+                compiled, self.job, check, passed, self._announce
+            )
+        judge.healthy &= judge.examiner.healthy
 
     def _time(self) -> None:
         """Times the candidate; the first wrong output of a timed launch ends the job."""
@@ -187,6 +209,7 @@ class JobRun:
         check = CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=case.wrong)
         self.checks.append(check)
         self.end(Status.wrong_result, f"right when checked, wrong when timed: {explain(check)}")
+        self._examine(case.compiled, check)
 
     def _announce(self, step: str, candidate: bool) -> None:
         if candidate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +49,8 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
 )
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.timed_pairs import TimedPairs
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import (
     CaseCheck,
@@ -60,6 +63,8 @@ from evoengine.records import (
 from evoengine.statistics import median
 from evoengine.task.schema import Task
 
+RELAUNCHED_REPLAYS, RELAUNCHED_CALLS = 4, 3  # on the inputs of a wrong call
+RELAUNCHES_S = 1.0  # no further replay begins after it
 GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
 
 
@@ -95,6 +100,8 @@ class CudaBackend:
         self._monitor = monitor
         self._peaks: DevicePeaks | None = None
         self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
+        self._wrong_call: WrongCall | None = None  # of this job
+        self._wrong_set: PoolSet | None = None
         self.scores_cold = task.objective.cache == "cold"
         self.runner_is_new = True  # whether this is the first job of its runners
         # whether a candidate has left device memory in use, e.g. for a deep stack
@@ -105,6 +112,7 @@ class CudaBackend:
         self.runners = runners
         self.runner_is_new, self.runner_has_grown = is_new, False
         self._first_sights.clear()
+        self._wrong_call = self._wrong_set = None
         self._monitor.clear()
 
     @property
@@ -208,6 +216,26 @@ class CudaBackend:
                 announce(f"preparing {shown(compiled)}", False)
                 with self.harness.token.held():
                     found.append(self._activity(job, compiled, baseline, announce))
+        return tuple(found)
+
+    def wrong_call(self) -> WrongCall | None:
+        return self._wrong_call
+
+    def relaunches(
+        self, compiled: CompiledCase, job: Job, call: WrongCall, announce: Announce
+    ) -> tuple[Relaunch, ...]:
+        """Replays of a few calls, all on the inputs of the wrong call, for about RELAUNCHES_S."""
+        assert self._wrong_set is not None
+        found = list[Relaunch]()
+        announce(f"preparing {shown(compiled)}", False)
+        with self.harness.token.shared():
+            announce(f"launching {shown(compiled)} once more", True)
+            start = time.monotonic()
+            with self._examination(compiled, job.tier) as examination:
+                while len(found) < RELAUNCHED_REPLAYS:
+                    found.append(examination.relaunch(self._wrong_set, RELAUNCHED_CALLS))
+                    if time.monotonic() - start > RELAUNCHES_S:
+                        break
         return tuple(found)
 
     def _activity(
@@ -435,6 +463,8 @@ class CudaBackend:
             if failure.healthy:
                 self._note_growth(examination)
             raise
+        if examination.wrong_call is not None:
+            self._wrong_call, self._wrong_set = examination.wrong_call, examination.wrong_set
         self._note_growth(examination)
 
     def _note_growth(self, examination: Examination) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from evoengine.evaluate.worker.arena import POISON
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
 from evoengine.evaluate.worker.check import checked_set, compare_outputs, layout_of, poisoned_for
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
@@ -24,7 +25,10 @@ from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.output_comparison import begin_comparison
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.slots import Slot
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall, plainness
 from evoengine.evaluate.worker.gate import all_pass, largest_share
+from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.protocols import CompiledCase
 from evoengine.records import InputSetCheck
 from evoengine.task.schema import Task
@@ -78,6 +82,9 @@ class Examination:
         stack = max((one.local_bytes for one in compiled.resources), default=0)
         self._stack_bytes = stack * harness.resident_threads
         self._worst: dict[int, InputSetCheck] = {}
+        # of the first replay with a wrong output, the call with the plainest inputs, and its set
+        self.wrong_call: WrongCall | None = None
+        self.wrong_set: PoolSet | None = None
         drop = unmap_slots or runners.drop
         for hidden in (False, True):
             needed = self._dealer.sizes if hidden == compiled.plan.hidden else []
@@ -124,6 +131,25 @@ class Examination:
         """One replay: WARM_UP_CALLS of `sets` for its first graph, the rest for the timed one;
         raises CandidateFailure.
         """
+        dealt, replayed = self._replayed(sets, cold)
+        wrong = self._compare(dealt)
+        self._runner.wait()
+        if not _clocks_agree(replayed):
+            return Examined((), wrong)
+        host_gap_us = 0.0 if cold else replayed.host_us - sum(replayed.event_us)
+        gaps_us = clock_gaps_us(replayed.event_us, replayed.stamp_us)
+        return Examined(replayed.event_us, wrong, gaps_us, host_gap_us)
+
+    def relaunch(self, given: PoolSet, calls: int) -> Relaunch:
+        """One replay of so many calls, all on the inputs of `given`; raises CandidateFailure."""
+        dealt, _ = self._replayed([given] * calls, cold=False)
+        self._dealer.begin_audit()
+        self._refuse_stray_writes(self._dealer.flags())
+        outputs = tuple(_on_cpu(self._outputs(call)) for call in dealt)
+        self._runner.wait()
+        return Relaunch(outputs, POISON)
+
+    def _replayed(self, sets: Sequence[PoolSet], cold: bool) -> tuple[list[DealtCall], Replayed]:
         dealt = self._deal(sets, WARM_UP_CALLS)
         warm_up, calls = dealt[:WARM_UP_CALLS], dealt[WARM_UP_CALLS:]
         replayed = self._runner.replay(
@@ -132,13 +158,7 @@ class Examination:
             [read for call in calls for read in call.reads],
             cold,
         )
-        wrong = self._compare(dealt)
-        self._runner.wait()
-        if not _clocks_agree(replayed):
-            return Examined((), wrong)
-        host_gap_us = 0.0 if cold else replayed.host_us - sum(replayed.event_us)
-        gaps_us = clock_gaps_us(replayed.event_us, replayed.stamp_us)
-        return Examined(replayed.event_us, wrong, gaps_us, host_gap_us)
+        return dealt, replayed
 
     def profile(self, sets: Sequence[PoolSet]) -> tuple[Profiled, tuple[InputSetCheck, ...]]:
         """What a call on each of `sets` but the first WARM_UP_CALLS runs on the device, and the
@@ -166,6 +186,7 @@ class Examination:
         comparison = begin_comparison(self._harness, self._task, dealt, self._tier)
         self._refuse_stray_writes(self._dealer.flags())
         wrong = []
+        wrong_calls = []
         for call, errors in zip(dealt, comparison.errors(), strict=True):
             given = call.given
             gates = given.expected.gates[self._tier]
@@ -176,13 +197,33 @@ class Examination:
                     given.expected, self._tier, errors, given.distribution, given.number
                 )
                 wrong.append(strict if explained.ok else explained)
+                wrong_calls.append(call)
                 continue
             before = self._worst.get(given.number)
             if before is None or largest_share(errors, gates) > (before.share_of_limit or 0.0):
                 self._worst[given.number] = checked_set(
                     given.expected, self._tier, errors, given.distribution, given.number
                 )
+        self._keep_plainest(wrong_calls)
         return tuple(wrong)
+
+    def _keep_plainest(self, wrong: Sequence[DealtCall]) -> None:
+        """Copies the wrong call with the plainest inputs, of the first replay that has any."""
+        order = self._task.distributions
+        if self.wrong_set is not None or not wrong:
+            return
+        call = min(wrong, key=lambda one: plainness(one.given.distribution, order))
+        given = self.wrong_set = call.given
+        self.wrong_call = WrongCall(
+            case=self._case,
+            distribution=given.distribution,
+            number=given.number,
+            inputs=_on_cpu(given.inputs),
+            outputs=_on_cpu(self._outputs(call)),
+            reference=_on_cpu(given.expected.reference),
+            gates=given.expected.gates[self._tier],
+            poison=POISON,
+        )
 
     def _refuse_stray_writes(self, flags: Sequence[int]) -> None:
         for position, flag in enumerate(flags):
@@ -194,15 +235,24 @@ class Examination:
 
     def _explained(self, call: DealtCall) -> InputSetCheck:
         """The comparison of one call once more, with the place of its worst element."""
+        given = call.given
+        return compare_outputs(
+            self._outputs(call), given.expected, self._tier, given.distribution, given.number
+        )
+
+    def _outputs(self, call: DealtCall) -> Tensors:
+        """Views of the outputs of one call, on the device."""
         outputs = {}
         for name in self._task.outputs:
             dtype, shape = self._layout[name]
             place = call.places[name]
             outputs[name] = device_bytes(place.address, place.size).view(dtype).view(shape)
-        given = call.given
-        return compare_outputs(
-            outputs, given.expected, self._tier, given.distribution, given.number
-        )
+        return outputs
+
+
+def _on_cpu(tensors: Tensors) -> Tensors:
+    """Copies on the CPU."""
+    return {name: value.cpu() for name, value in tensors.items()}
 
 
 def _no_memory(error: VirtualMemoryError) -> CannotLaunch:

@@ -31,12 +31,16 @@ from evoengine.evaluate.worker.emulated.emulated_program import (
 from evoengine.evaluate.worker.emulated.modelled_time import model_case
 from evoengine.evaluate.worker.emulated.secret_sets import SecretSet, secret_sets
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import CaseCheck, CaseModel, CheckedRun, KernelActivity
 from evoengine.task.schema import Task
 
 # A launch in checked mode without any check.
 NO_CHECKS = Checks(Check(0))
+RELAUNCHES_S = 3.0  # for all further launches on the inputs of a wrong call
+OTHER_POISON = 0x3C  # an ordinary small number in every floating type
 # The instructions of kernels whose threads wait for one another differ a little from run to run.
 MORE_WORK = 1.02
 # Compiling one kernel takes half a second; a process in which it takes longer is replaced.
@@ -68,6 +72,7 @@ class EmulatedBackend:
         self._loaded = LoadedModule(emulator, alive)
         # case -> the call that is modelled: one with the most work, not with the easiest inputs
         self._busiest: dict[str, ExaminedSet] = {}
+        self._wrong_call: WrongCall | None = None  # of this job
         # paths of PTX files that are also compiled without checks
         self._compiled_unchecked: set[str] = set()
 
@@ -87,13 +92,40 @@ class EmulatedBackend:
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         plan = compiled.plan
-        checks = None if compiled.code_path in self._compiled_unchecked else NO_CHECKS
-        found = self._examination(compiled).check(self._sets(compiled), job.tier, checks)
+        examination = self._examination(compiled)
+        found = examination.check(self._sets(compiled), job.tier, self._no_checks(compiled))
+        self._wrong_call = examination.wrong_call
         self._busiest[plan.case] = busiest(found)
         sets = tuple(item.check for item in found)
         return CaseCheck(
             case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=sets
         )
+
+    def _no_checks(self, compiled: CompiledCase) -> Checks | None:
+        """Launches without checks, of code that is compiled already."""
+        return None if compiled.code_path in self._compiled_unchecked else NO_CHECKS
+
+    def wrong_call(self) -> WrongCall | None:
+        return self._wrong_call
+
+    def relaunches(
+        self, compiled: CompiledCase, job: Job, call: WrongCall, announce: Announce
+    ) -> tuple[Relaunch, ...]:
+        """The same launch again and with another poison, if that takes no more than
+        RELAUNCHES_S.
+        """
+        announce(f"launching {shown(compiled)} once more", True)
+        examination, checks = self._examination(compiled), self._no_checks(compiled)
+        given = self._sets(compiled)[call.number]
+        found = list[Relaunch]()
+        wanted = ((2, call.poison), (1, OTHER_POISON), (2, call.poison))
+        left_s = RELAUNCHES_S
+        for calls, poison in wanted:
+            left_s -= calls * call.launch_s
+            if left_s < 0:
+                break
+            found.append(examination.relaunch(call, given, calls, poison, checks))
+        return tuple(found)
 
     def compilations_ended(self) -> bool:
         """Whether all compilations for the last candidate have ended; a running one would take
@@ -104,6 +136,7 @@ class EmulatedBackend:
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         """Read the PTX of every case and begin to compile it; return checked mode's results."""
         self._busiest.clear()
+        self._wrong_call = None
         self._loaded.forget()
         self._compiled_unchecked.clear()
         for compiled in job.cases:

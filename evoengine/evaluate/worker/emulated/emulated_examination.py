@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 from evoengine.evaluate.worker.emulated.secret_sets import SecretSet
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall, plainness
 from evoengine.records import InputSetCheck
 from evoengine.task.schema import Task
 
@@ -62,6 +65,8 @@ class EmulatedExamination:
         self.program = program
         self._plan = program.compiled.plan
         self._layout = layout_of(task, self._plan)
+        self.wrong_call: WrongCall | None = None  # the one with the plainest inputs
+        self._launch_s = 0.0  # of the last replay, by call
         self._poisoned = poisoned_for(task, self._plan)
 
     def check(
@@ -76,6 +81,20 @@ class EmulatedExamination:
             found += self._replay(given, tier, checks, pattern)
             pattern = other(pattern)
         return sorted(found, key=lambda item: item.number)
+
+    def relaunch(
+        self, call: WrongCall, given: SecretSet, calls: int, poison: int, checks: Checks | None
+    ) -> Relaunch:
+        """One replay of `calls` calls on the inputs of a wrong call; raises CandidateFailure."""
+        self.program.reset(poison)
+        with ExitStack() as stack:
+            arenas = [stack.enter_context(self._dealt(given, poison)) for _ in range(calls)]
+            for arena in arenas:
+                self._launch(arena, checks)
+            outputs = tuple(
+                {name: arena.tensors[name].clone() for name in call.outputs} for arena in arenas
+            )
+        return Relaunch(outputs, poison)
 
     @contextmanager
     def first_call(self, given: SecretSet) -> Iterator[EmulatedArena]:
@@ -100,11 +119,13 @@ class EmulatedExamination:
         self.program.reset(other(pattern))
         with ExitStack() as stack:
             arenas = [stack.enter_context(self._dealt(given, pattern)) for given in sets]
+            start = time.monotonic()
             reports = [self._launch(arena, checks) for arena in arenas]
+            self._launch_s = (time.monotonic() - start) / len(sets)
             for given, arena in zip(sets, arenas, strict=True):
                 self._refuse_stray_writes(given, arena)
             return [
-                ExaminedSet(given.number, self._compare(given, arena, tier), found)
+                ExaminedSet(given.number, self._compare(given, arena, tier, pattern), found)
                 for given, arena, found in zip(sets, arenas, reports, strict=True)
             ]
 
@@ -119,10 +140,32 @@ class EmulatedExamination:
         if arena.guards_broken():
             raise Cheated("memory outside the buffers was written")
 
-    def _compare(self, given: SecretSet, arena: EmulatedArena, tier: str) -> InputSetCheck:
+    def _compare(
+        self, given: SecretSet, arena: EmulatedArena, tier: str, pattern: int
+    ) -> InputSetCheck:
         expected = self._expected.get(self._plan.case, given.distribution, given.seed)
         outputs = {name: arena.tensors[name] for name in self._task.outputs}
-        return compare_outputs(outputs, expected, tier, given.distribution, given.number)
+        check = compare_outputs(outputs, expected, tier, given.distribution, given.number)
+        if not check.ok and self._is_plainer(given.distribution):
+            self.wrong_call = WrongCall(
+                case=self._plan.case,
+                distribution=given.distribution,
+                number=given.number,
+                inputs=self._inputs(given),
+                outputs={name: value.clone() for name, value in outputs.items()},
+                reference=expected.reference,
+                gates=expected.gates[tier],
+                poison=pattern,
+                launch_s=self._launch_s,
+            )
+        return check
+
+    def _is_plainer(self, distribution: str) -> bool:
+        """Whether inputs of `distribution` are plainer than those of the wrong call so far."""
+        known, order = self.wrong_call, self._task.distributions
+        return known is None or plainness(distribution, order) < plainness(
+            known.distribution, order
+        )
 
     def _inputs(self, given: SecretSet) -> dict[str, torch.Tensor]:
         return self._expected.inputs(self._plan.case, given.distribution, given.seed)

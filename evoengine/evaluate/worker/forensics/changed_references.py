@@ -1,0 +1,183 @@
+"""Looks for the change of the reference that gives what a candidate wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.forensics.changed_inputs import (
+    ChangedInputs,
+    changed_inputs,
+    changed_scalars,
+    exchanged_inputs,
+    rounded_inputs,
+)
+from evoengine.evaluate.worker.forensics.changed_steps import (
+    ChangedStep,
+    changed_steps,
+    imprecise_steps,
+)
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
+from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
+from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
+from evoengine.evaluate.worker.forensics.reference_steps import (
+    StepChange,
+    StepRecorder,
+    steps_in_order,
+)
+from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
+from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.records import DiagnosisKind
+
+LEAST_SHARE = 0.4
+NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
+LEAST_REDUCTION = 0.4  # by a rounding
+SPOILED = 0.05  # of right elements: with more, the change holds only where it is wrong
+# what a deliberately changed call may raise besides TaskError
+FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+class ChangedReferences:
+    """The changed references of one wrong call."""
+
+    def __init__(
+        self,
+        recompute: RecomputedReference,
+        window: ReferenceWindow,
+        call: WrongCall,
+        outputs: Sequence[ComparedOutput],
+        tiles: Sequence[int],
+    ) -> None:
+        """`tiles` are sizes that the candidate's plan names, the likelier ones first."""
+        self._recompute = recompute
+        self._window = window
+        self._call = call
+        self._tiles = tiles
+        self._explained = ExplainedShare(window, outputs)
+        self._folder = recompute.functions.file_of(recompute.task.reference).parent
+        self.tried = 0
+
+    def leads(self) -> Iterator[Lead]:
+        """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
+        if not self._explained.bad:
+            return
+        groups = (self._of_scalars, self._of_exchanges, self._of_steps, self._of_inputs)
+        for group in groups:
+            whole = False
+            for lead in group():
+                yield lead
+                whole |= lead.is_whole and lead.weight >= 1
+            if whole:
+                return
+        yield from self.precision_leads()
+
+    def precision_leads(self) -> Iterator[Lead]:
+        """The rounding that comes nearest to the error. Raises TimeUp."""
+        best: Lead | None = None
+        for change in self._roundings():
+            found = self._outcome(change)
+            if found is None:
+                continue
+            rough = isinstance(change, ChangedStep) and change.is_rough
+            share = max(found.share, found.reduction)
+            if rough and 0.4 < found.size < 2.5 and found.reduction > -1.5:
+                share = max(share, 0.75 - abs(1 - found.size) / 4)
+            if share >= LEAST_REDUCTION and (best is None or share > best.share + 0.03):
+                like = "as large as" if share > max(found.share, found.reduction) else "that of"
+                best = Lead(
+                    DiagnosisKind.low_precision,
+                    f"The error is {like} the reference {_with(change)}: low precision.",
+                    min(1.0, share),
+                    1.0,
+                    {
+                        "change": change.words,
+                        "error_explained": round(found.reduction, 3),
+                        "size": round(found.size, 3),
+                    },
+                )
+        if best is not None:
+            yield best
+
+    def _of_scalars(self) -> Iterator[Lead]:
+        yield from self._try_all(changed_scalars(self._recompute.task, self._call.case))
+
+    def _of_exchanges(self) -> Iterator[Lead]:
+        yield from self._try_all(exchanged_inputs(self._recompute.task, self._call.inputs))
+
+    def _of_inputs(self) -> Iterator[Lead]:
+        task, inputs = self._recompute.task, self._call.inputs
+        yield from self._try_all(changed_inputs(task, inputs, self._tiles))
+
+    def _of_steps(self) -> Iterator[Lead]:
+        recorder = self._recorded()
+        steps = steps_in_order(recorder)
+        yield from self._try_all(changed_steps(steps, recorder.feeds, self._tiles))
+
+    def _roundings(self) -> Iterator[ChangedInputs | ChangedStep]:
+        yield from rounded_inputs(self._window.inputs)
+        yield from imprecise_steps(steps_in_order(self._recorded()))
+
+    def _recorded(self) -> StepRecorder:
+        recorder = StepRecorder(self._folder, self._recompute.end)
+        self._window.compute(self._window.inputs, mode=recorder)
+        return recorder
+
+    def _try_all(self, changes: Iterator[ChangedInputs] | Iterator[ChangedStep]) -> Iterator[Lead]:
+        for change in changes:
+            found = self._outcome(change)
+            lead = self._lead(change, found) if found is not None else None
+            if lead is not None:
+                yield lead
+                settled = lead.is_whole and lead.weight >= 1
+                if settled and found is not None and found.spoiled < SPOILED:
+                    return
+
+    def _outcome(self, change: ChangedInputs | ChangedStep) -> Explained | None:
+        """What a change explains; None where the reference cannot be computed with it."""
+        self.tried += 1
+        try:
+            found = self._changed(change)
+            return None if found is None else self._explained.of(found)
+        except (TaskError, *FAILURES):
+            return None
+
+    def _changed(self, change: ChangedInputs | ChangedStep) -> Tensors | None:
+        window = self._window
+        if isinstance(change, ChangedStep):
+            mode = StepChange(self._folder, self._recompute.end, dict(change.instead))
+            return window.compute(window.inputs, mode=mode)
+        if change.change is not None:
+            return window.compute(window.cut_inputs(change.change(self._call.inputs)))
+        if change.cut_change is not None:
+            return window.compute(change.cut_change(window.inputs))
+        return window.compute(window.inputs, change.scalars)
+
+    def _lead(self, change: ChangedInputs | ChangedStep, found: Explained) -> Lead | None:
+        nearly = found.reduction >= NEARLY and found.spoiled < SPOILED
+        share = max(found.share, 0.85 * found.reduction if nearly else 0.0)
+        if share < LEAST_SHARE:
+            return None
+        where = ""
+        weight = change.weight
+        if found.spoiled > SPOILED:
+            where = " there"
+            weight *= 0.97
+        what = "equals" if found.share >= WHOLE else "is nearly" if nearly else "partly equals"
+        return Lead(
+            change.kind,
+            f"The output {what}{where} the reference {_with(change)}.",
+            share,
+            weight,
+            {
+                "change": change.words,
+                "explained": round(found.share, 4),
+                "right_elements_that_differ": round(found.spoiled, 4),
+                "error_explained": round(found.reduction, 3),
+            },
+        )
+
+
+def _with(change: ChangedInputs | ChangedStep) -> str:
+    return f"with {change.words}" if isinstance(change, ChangedInputs) else change.words

@@ -1,0 +1,101 @@
+"""How much of a wrong call a changed reference explains, within a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, matching
+from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
+from evoengine.evaluate.worker.inputs import Tensors
+
+LEAST_OVER_CHANCE = 0.25
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What follows from one changed reference.
+
+    `share` of the wrong elements equals it within the gate; `spoiled` of the right ones does not.
+    `reduction` is the share of the squared error of wrong elements that it takes away, `size` the
+    RMS of its own error over that of the output, everywhere.
+    """
+
+    share: float
+    spoiled: float
+    reduction: float
+    size: float
+
+
+class ExplainedShare:
+    """Compares changed references with what was written in the window."""
+
+    def __init__(self, window: ReferenceWindow, outputs: Sequence[ComparedOutput]) -> None:
+        self._outputs = outputs
+        cut = window.cut_output
+        self._values = {one.name: cut(one.name, one.value) for one in outputs}
+        self._references = {one.name: cut(one.name, one.reference) for one in outputs}
+        self._wrong = {one.name: cut(one.name, one.wrong) for one in outputs}
+        self._bad = {one.name: cut(one.name, one.bad) for one in outputs}
+        self._usual = {
+            name: _rms(reference[reference.isfinite()])
+            for name, reference in self._references.items()
+        }
+        # what equals the reference by the wider limit of `matching` proves nothing
+        for one in outputs:
+            name = one.name
+            near = matching(
+                self._values[name], self._references[name], one.gate, one.dtype, self._usual[name]
+            )
+            self._wrong[name] &= ~near
+        self.bad = sum(int(bad.sum()) for bad in self._bad.values())
+
+    def of(self, found: Tensors) -> Explained:
+        """What `found`, cut outputs by name, explains."""
+        explained = right = spoiled = 0
+        left = error = own = whole = 0.0
+        for one in self._outputs:
+            value, other = self._values[one.name], found[one.name]
+            near = matching(value, other, one.gate, one.dtype, self._usual[one.name])
+            wrong, bad = self._wrong[one.name], self._bad[one.name]
+            explained += int((near & wrong).sum())
+            right += int((~bad).sum())
+            spoiled += int((~near & ~bad).sum())
+            scale = self._usual[one.name] or 1.0
+            reference = self._references[one.name]
+            usable = value.isfinite() & other.isfinite() & reference.isfinite()
+            whole += _squares((value - reference)[usable], scale)
+            own += _squares((other - reference)[usable], scale)
+            left += _squares((value - other)[usable & bad], scale)
+            error += _squares((value - reference)[usable & bad], scale)
+        share = explained / max(1, self.bad)
+        if share > LEAST_OVER_CHANCE and share - self._chance(found) < LEAST_OVER_CHANCE:
+            share = 0.0
+        return Explained(
+            share,
+            spoiled / max(1, right),
+            1 - left / error if error else 0.0,
+            (own / whole) ** 0.5 if whole else 0.0,
+        )
+
+    def _chance(self, found: Tensors) -> float:
+        """The share that values of another place of the same reference would explain."""
+        explained = 0
+        for one in self._outputs:
+            other = found[one.name].flatten()
+            mixed = other.roll(other.numel() // 3 + 1).view(found[one.name].shape)
+            near = matching(
+                self._values[one.name], mixed, one.gate, one.dtype, self._usual[one.name]
+            )
+            explained += int((near & self._wrong[one.name]).sum())
+        return explained / max(1, self.bad)
+
+
+def _rms(values: torch.Tensor) -> float:
+    return float(values.square().mean().sqrt()) if values.numel() else 0.0
+
+
+def _squares(values: torch.Tensor, scale: float) -> float:
+    return float((values / scale).square().sum())

@@ -1,0 +1,236 @@
+"""Puts together what is found out about one wrong call, most telling first."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.candidate.binding import CasePlan
+from evoengine.evaluate.worker.forensics.changed_references import FAILURES, ChangedReferences
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, compared_output
+from evoengine.evaluate.worker.forensics.error_cells import error_map
+from evoengine.evaluate.worker.forensics.error_growth import growth_leads
+from evoengine.evaluate.worker.forensics.error_region import ErrorRegion, error_region
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch, launch_leads
+from evoengine.evaluate.worker.forensics.lead import Lead
+from evoengine.evaluate.worker.forensics.moved_output import moved_leads
+from evoengine.evaluate.worker.forensics.proportions import proportion_leads
+from evoengine.evaluate.worker.forensics.recomputed_reference import (
+    ON_CPU,
+    Processor,
+    RecomputedReference,
+    TimeUp,
+)
+from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
+from evoengine.evaluate.worker.forensics.set_facts import inputs_leads, size_leads
+from evoengine.evaluate.worker.forensics.written_values import (
+    constant_leads,
+    infinite_leads,
+    rounded_leads,
+    unwritten_leads,
+)
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
+from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.records import CaseCheck, DiagnosisKind, Forensics
+from evoengine.task.schema import Task
+
+MOST = 6  # diagnoses of one call
+TIME_LIMIT_S = 4.0
+SLOW_SHARE = 0.2  # of the time: a reference that takes more is not computed again and again
+SMALLEST_TILE, LARGEST_TILE = 2, 1024
+WARP = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Circumstances:
+    """What is known besides the wrong call itself."""
+
+    plan: CasePlan
+    check: CaseCheck  # of the wrong case: which of its input sets fail
+    passed: tuple[str, ...] = ()  # cases before it, all right
+    relaunches: tuple[Relaunch, ...] = ()
+
+
+def investigate(
+    task: Task,
+    functions: TaskFunctions,
+    call: WrongCall,
+    known: Circumstances,
+    seconds: float = TIME_LIMIT_S,
+    processor: Processor = ON_CPU,
+) -> Forensics:
+    """What is wrong with `call`, within about so many seconds."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # windows are small: threads would wait for one another
+    try:
+        recompute = RecomputedReference(task, functions, call.case, seconds, processor)
+        return _investigated(task, call, known, recompute)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _investigated(
+    task: Task, call: WrongCall, known: Circumstances, recompute: RecomputedReference
+) -> Forensics:
+    start = time.monotonic()
+    outputs = _compared(task, call)
+    worst = max(outputs, key=lambda one: float(one.bad.double().mean()))
+    tiles = tiles_of(known.plan)
+    problem = ""
+    leads = _plain_leads(task, call, known, outputs, worst)
+    if not any(lead.is_whole and lead.weight >= 1 for lead in leads):
+        try:
+            for lead in _recomputed_leads(recompute, task, call, outputs, worst, tiles):
+                leads.append(lead)
+        except TimeUp:
+            problem = f"the search for its cause ended after {recompute.seconds:g} s"
+    leads.append(_where(worst, tiles))
+    ranked = sorted(leads, key=lambda lead: -lead.rank)
+    return Forensics(
+        case=call.case,
+        distribution=call.distribution,
+        output=worst.name,
+        diagnoses=tuple(lead.diagnosis() for lead in _chosen(ranked)),
+        error_map=error_map(worst),
+        problem=problem,
+        seconds=round(time.monotonic() - start, 3),
+    )
+
+
+def _compared(task: Task, call: WrongCall) -> list[ComparedOutput]:
+    return [compared_output(call, name, tuple(spec.shape)) for name, spec in task.outputs.items()]
+
+
+def _plain_leads(
+    task: Task,
+    call: WrongCall,
+    known: Circumstances,
+    outputs: Sequence[ComparedOutput],
+    worst: ComparedOutput,
+) -> list[Lead]:
+    """What follows without the reference's function."""
+    tiles = tiles_of(known.plan)
+    leads = [
+        *launch_leads(worst, known.relaunches, call.poison, tiles),
+        *size_leads(task, call.case, known.passed, tiles),
+        *inputs_leads(known.check, call.distribution),
+    ]
+    for one in outputs:
+        leads += unwritten_leads(one, one.name in call.inputs, tiles)
+    leads += [*constant_leads(worst), *infinite_leads(worst, tiles), *rounded_leads(worst)]
+    if bool(worst.wrong.any()):
+        others = _references(outputs, worst)
+        numbers = numbers_of(task, call.case, known.plan)
+        leads += proportion_leads(worst, numbers, call.inputs, others)
+        if not any(lead.is_whole for lead in leads):
+            leads += moved_leads(worst, tiles)
+        leads += growth_leads(worst)
+    return leads
+
+
+def _references(outputs: Sequence[ComparedOutput], worst: ComparedOutput) -> Tensors:
+    return {one.name: one.reference for one in outputs if one is not worst}
+
+
+def _recomputed_leads(
+    recompute: RecomputedReference,
+    task: Task,
+    call: WrongCall,
+    outputs: Sequence[ComparedOutput],
+    worst: ComparedOutput,
+    tiles: Sequence[int],
+) -> Iterator[Lead]:
+    if not any(bool(one.wrong.any()) for one in outputs):
+        return
+    try:
+        window = ReferenceWindow(task, recompute, call, worst)
+    except FAILURES:
+        return
+    if not window.works:
+        return
+    yield from ChangedReferences(recompute, window, call, outputs, tiles).leads()
+
+
+def _where(worst: ComparedOutput, tiles: Sequence[int]) -> Lead:
+    region = error_region(worst.bad, worst.axes, tiles)
+    kind = DiagnosisKind.period if _is_periodic(region) else DiagnosisKind.region
+    return Lead(
+        kind,
+        f"{worst.name} is wrong {region.words}.",
+        1.0,
+        0.3 if region.is_whole else 0.55,
+        {"share_of_elements": round(region.share, 5), **region.evidence},
+    )
+
+
+def _is_periodic(region: ErrorRegion) -> bool:
+    return bool(region.blocks) or any(part.kind == "period" for part in region.parts)
+
+
+def _chosen(ranked: Sequence[Lead]) -> Iterator[Lead]:
+    """The first of each kind, up to MOST; explanations of less beside a whole one are left out."""
+    kinds = set[DiagnosisKind]()
+    whole = False
+    changing = any(lead.kind in OF_LAUNCHES for lead in ranked)
+    for lead in ranked:
+        if changing and lead.kind in OF_SETS:
+            continue  # which sets fail is then chance
+        partial = lead.kind in EXPLANATIONS and not lead.is_whole
+        if lead.kind in kinds or len(kinds) == MOST or (whole and partial):
+            continue
+        if whole and lead.kind in EXPLANATIONS and lead.weight < 1:
+            continue
+        kinds.add(lead.kind)
+        whole |= lead.is_whole and lead.kind in EXPLANATIONS
+        yield lead
+
+
+OF_LAUNCHES = {DiagnosisKind.race, DiagnosisKind.state, DiagnosisKind.reads_old_values}
+OF_SETS = {DiagnosisKind.inputs, DiagnosisKind.overflow, DiagnosisKind.sizes}
+EXPLANATIONS = {
+    DiagnosisKind.sign,
+    DiagnosisKind.ratio,
+    DiagnosisKind.offset,
+    DiagnosisKind.group_ratio,
+    DiagnosisKind.group_offset,
+    DiagnosisKind.copied,
+    DiagnosisKind.input_multiple,
+    DiagnosisKind.moved,
+    DiagnosisKind.fragment_layout,
+    DiagnosisKind.changed_scalar,
+    DiagnosisKind.changed_flag,
+    DiagnosisKind.changed_input,
+    DiagnosisKind.mask,
+    DiagnosisKind.changed_step,
+    DiagnosisKind.low_precision,
+}
+
+
+def tiles_of(plan: CasePlan) -> tuple[int, ...]:
+    """Sizes that a plan names, as tiles may have: its macros, then extents of its blocks."""
+    found = [int(text) for text in plan.macros.values() if text.isdigit()]
+    for launch in plan.launches:
+        found += [math.prod(launch.block) // WARP, *launch.block]
+    return tuple(dict.fromkeys(one for one in found if SMALLEST_TILE <= one <= LARGEST_TILE))
+
+
+def numbers_of(task: Task, case: str, plan: CasePlan) -> Mapping[str, float]:
+    """The quantities of a case by name: scalars, dimensions, tunables, threads and warps."""
+    found: dict[str, float] = {}
+    for name, value in scalar_inputs(task, case).items():
+        if not isinstance(value, bool):
+            found[name] = float(value)
+    for name, text in plan.macros.items():
+        if text.isdigit():
+            found[name] = float(text)
+    for launch in plan.launches:
+        threads = math.prod(launch.block)
+        found["the warps of a block"] = threads / WARP
+        found["the threads of a block"] = float(threads)
+        found["the blocks of the grid"] = float(math.prod(launch.grid))
+    return found

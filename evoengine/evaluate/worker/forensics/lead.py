@@ -1,0 +1,50 @@
+"""One thing that an analysis found out about a wrong output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from evoengine.records import Diagnosis, DiagnosisKind
+
+WHOLE = 0.98  # a lead that explains this share of the wrong elements explains the output
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A finding before it is ranked; `share` of the wrong elements follows from it.
+
+    `weight` says how telling it is beside others of the same share: 1 for an explanation that
+    reproduces the output, more for a fact about launches, less for a description.
+    """
+
+    kind: DiagnosisKind
+    sentence: str
+    share: float
+    weight: float = 1.0
+    evidence: dict[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it explains every wrong element, but for a few."""
+        return self.share >= WHOLE
+
+    @property
+    def rank(self) -> float:
+        """Greater is more telling."""
+        return self.weight * self.share + (0.1 * self.weight if self.is_whole else 0.0)
+
+    def diagnosis(self) -> Diagnosis:
+        """The record of it."""
+        return Diagnosis(
+            kind=self.kind,
+            sentence=self.sentence,
+            share=round(self.share, 4),
+            evidence=self.evidence,
+        )
+
+
+def figure(value: float) -> str:
+    """A number in three digits."""
+    return f"{value:.3g}"

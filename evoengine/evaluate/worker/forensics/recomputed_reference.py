@@ -1,0 +1,155 @@
+"""Calls the task's reference once more, with other inputs, other scalars or other steps."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from evoengine.errors import TaskError
+from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
+from evoengine.evaluate.worker.task_functions import TaskFunctions
+from evoengine.task.expression import Value
+from evoengine.task.schema import Task
+
+CPU = torch.device("cpu")
+
+
+class TimeUp(Exception):  # noqa: N818 - no error: the analysis ends with what it has
+    """The time of an analysis is over."""
+
+
+class Deadline(TorchFunctionMode):
+    """Ends the function inside at its next torch call once time is up; raises TimeUp there."""
+
+    def __init__(self, end: float) -> None:
+        """`end` in seconds of time.monotonic."""
+        super().__init__()
+        self.end = end
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        if time.monotonic() > self.end:
+            raise TimeUp
+        return self.run(func, args, kwargs or {})
+
+    def run(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of one call; subclasses change it."""
+        return func(*args, **kwargs)
+
+    def __enter__(self) -> Self:
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class Processor:
+    """Where references are computed again; `turn` waits for the right to use it."""
+
+    device: torch.device = CPU
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+ON_CPU = Processor()
+
+
+class RecomputedReference:
+    """The reference of one task on one case, up to a deadline; it takes and returns tensors of the
+    CPU.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        functions: TaskFunctions,
+        case: str,
+        seconds: float,
+        processor: Processor,
+    ) -> None:
+        self.processor = processor
+        self.task = task
+        self.functions = functions
+        self.case = case
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+        self.scalars: dict[str, Value] = scalar_inputs(task, case)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; negative after it."""
+        return self.end - time.monotonic()
+
+    def __call__(
+        self,
+        tensors: Tensors,
+        scalars: Mapping[str, Value] | None = None,
+        mode: Deadline | None = None,
+    ) -> Tensors | None:
+        """The outputs by name, float64; None where the reference fails on these inputs.
+
+        `scalars` replace those of the case. Raises TimeUp.
+        """
+        if self.seconds_left < 0:
+            raise TimeUp
+        with self.processor.turn():
+            try:
+                known = {**self.scalars, **(scalars or {}), **self._copied(tensors)}
+                with mode or Deadline(self.end):
+                    result = self.functions.unannounced_result(
+                        self.task.reference, known, self.case
+                    )
+            except TaskError:  # also where the deadline ended it
+                if self.seconds_left < 0:
+                    raise TimeUp from None
+                return None
+            return self._named(result)
+
+    def _copied(self, tensors: Tensors) -> Tensors:
+        """Copies where the reference is computed, floating ones as float64."""
+        device = self.processor.device
+        return {
+            name: value.to(device, torch.float64 if value.is_floating_point() else None, copy=True)
+            for name, value in tensors.items()
+        }
+
+    def _named(self, result: Any) -> Tensors | None:
+        outputs = list(self.task.outputs)
+        if isinstance(result, torch.Tensor):
+            result = (result,)
+        if isinstance(result, tuple | list) and len(result) == len(outputs):
+            result = dict(zip(outputs, result, strict=True))
+        if not isinstance(result, dict) or set(result) != set(outputs):
+            return None
+        if not all(isinstance(value, torch.Tensor) for value in result.values()):
+            return None
+        return {name: value.detach().cpu().double() for name, value in result.items()}
+
+
+def is_same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether two float64 tensors are equal but for the order of sums."""
+    if first.shape != second.shape:
+        return False
+    finite = second[second.isfinite()]
+    scale = float(finite.abs().max()) if finite.numel() else 0.0
+    near = (first - second).abs() <= 1e-9 * scale if math.isfinite(scale) else first == second
+    return bool((near | (first == second) | (first.isnan() & second.isnan())).all())

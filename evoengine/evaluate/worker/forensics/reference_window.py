@@ -1,0 +1,193 @@
+"""A part of a case on which the reference can be computed quickly, many times.
+
+Where the reference treats the indices of an axis alike (heads, rows of a product), it is enough to
+look at a few of them. Which axes these are is found by trial: the reference of the cut inputs must
+be the cut reference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.recomputed_reference import (
+    Deadline,
+    RecomputedReference,
+    is_same,
+)
+from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
+from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.task.expression import Value
+from evoengine.task.schema import Task
+
+# indices kept of the last two axes of an output, of the one before, and of an output of one axis;
+# of those further ahead one is kept
+KEPT, KEPT_BEFORE, KEPT_ALONE = 40, 3, 8192
+LEAST_PREFIX = 64
+LEADING_SHARE = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The indices of one dimension that are kept, in some inputs and in the outputs."""
+
+    dim: str
+    places: torch.Tensor
+    inputs: tuple[tuple[str, int], ...]  # name and axis
+    outputs: tuple[tuple[str, int], ...]
+
+
+class ReferenceWindow:
+    """The cut reference of one wrong call."""
+
+    def __init__(
+        self, task: Task, recompute: RecomputedReference, call: WrongCall, worst: ComparedOutput
+    ) -> None:
+        """Raises TimeUp."""
+        self._task = task
+        self._recompute = recompute
+        self._call = call
+        self._worst = worst
+        self.cuts: list[Cut] = []
+        self.call_s = 0.0  # of one call of the reference
+        # whether the reference gives on the CPU what is expected
+        self.works = self._find()
+
+    @property
+    def inputs(self) -> Tensors:
+        """The cut inputs, in the dtypes of the task."""
+        return self.cut_inputs(self._call.inputs)
+
+    def cut_inputs(self, tensors: Tensors) -> Tensors:
+        """The window's part of inputs of the whole case."""
+        found = dict(tensors)
+        for cut in self.cuts:
+            for name, axis in cut.inputs:
+                found[name] = found[name].index_select(axis, cut.places)
+        return found
+
+    def cut_output(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        """The window's part of output `name`, or of a mask over it."""
+        for cut in self.cuts:
+            for output, axis in cut.outputs:
+                if output == name:
+                    value = value.index_select(axis, cut.places)
+        return value
+
+    def compute(
+        self,
+        tensors: Tensors,
+        scalars: Mapping[str, Value] | None = None,
+        mode: Deadline | None = None,
+    ) -> Tensors | None:
+        """The reference for cut inputs; None where it fails or has other shapes."""
+        extents = {cut.dim: len(cut.places) for cut in self.cuts}
+        found = self._recompute(tensors, {**extents, **(scalars or {})}, mode)
+        if found is None:
+            return None
+        for name, value in self._call.reference.items():
+            if found[name].shape != self._shape(name, value):
+                return None
+        return found
+
+    def _shape(self, name: str, value: torch.Tensor) -> torch.Size:
+        shape = list(value.shape)
+        for cut in self.cuts:
+            for output, axis in cut.outputs:
+                if output == name:
+                    shape[axis] = len(cut.places)
+        return torch.Size(shape)
+
+    def _find(self) -> bool:
+        dims = self._cuttable()
+        quick = [next(self._options(dim)) for dim in dims]
+        if len(quick) > 1 and self._holds(quick):
+            self.cuts = quick
+            return True
+        for dim in dims:
+            for option in self._options(dim):
+                if self._holds([*self.cuts, option]):
+                    self.cuts.append(option)
+                    break
+        return self._holds(self.cuts)
+
+    def _holds(self, cuts: list[Cut]) -> bool:
+        """Whether the reference of the cut inputs is the cut reference."""
+        before, self.cuts = self.cuts, cuts
+        try:
+            start = time.monotonic()
+            found = self.compute(self.inputs)
+            self.call_s = time.monotonic() - start
+            return found is not None and all(
+                is_same(found[name], self.cut_output(name, value))
+                for name, value in self._call.reference.items()
+            )
+        finally:
+            self.cuts = before
+
+    def _cuttable(self) -> list[str]:
+        """The dimensions of the worst output that are worth cutting."""
+        axes = self._worst.axes
+        return [
+            name
+            for axis, name in enumerate(axes)
+            if axes.count(name) == 1 and self._worst.value.shape[axis] > self._kept(axis)
+        ]
+
+    def _kept(self, axis: int) -> int:
+        dims = len(self._worst.axes)
+        if dims == 1:
+            return KEPT_ALONE
+        if axis >= dims - 2:
+            return KEPT
+        return 1 if axis < dims - 3 else KEPT_BEFORE
+
+    def _options(self, dim: str) -> Iterator[Cut]:
+        outputs = tuple(
+            (name, list(spec.shape).index(dim))
+            for name, spec in self._task.outputs.items()
+            if spec.shape.count(dim) == 1
+        )
+        inputs = tuple(
+            (name, list(spec.shape).index(dim))
+            for name, spec in self._task.inputs.items()
+            if spec.shape is not None and spec.shape.count(dim) == 1
+        )
+        axis = self._worst.axes.index(dim)
+        groups = [inputs, *((one,) for one in inputs if len(inputs) > 1)]
+        chosen = self._places(axis)
+        for group in groups:
+            yield Cut(dim, chosen, group, outputs)
+        for prefix in self._prefixes(axis):
+            for group in groups:
+                yield Cut(dim, prefix, group, outputs)
+
+    def _places(self, axis: int) -> torch.Tensor:
+        """The indices that are hit most, and some in between."""
+        shares = self._shares(axis)
+        extent, kept = shares.numel(), self._kept(axis)
+        most = shares.topk(max(1, kept // 2)).indices
+        between = torch.linspace(0, extent - 1, kept - len(most)).long()
+        places: torch.Tensor = torch.cat([most, between]).unique()
+        return places
+
+    def _prefixes(self, axis: int) -> Iterator[torch.Tensor]:
+        shares = self._shares(axis)
+        extent = shares.numel()
+        for divisor in (8, 4, 2):
+            count = extent // divisor
+            if count >= LEAST_PREFIX and float(shares[:count].max()) > LEADING_SHARE * float(
+                shares.max()
+            ):
+                yield torch.arange(count)
+                return
+
+    def _shares(self, axis: int) -> torch.Tensor:
+        bad = self._worst.bad.double()
+        others = [other for other in range(bad.dim()) if other != axis]
+        shares: torch.Tensor = bad.mean(dim=others) if others else bad
+        return shares

@@ -1,0 +1,143 @@
+"""What the values of an output alone show: never written, constant, not finite, rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.error_region import error_region
+from evoengine.evaluate.worker.forensics.lead import Lead, figure
+from evoengine.records import DiagnosisKind
+
+NARROWER = {
+    torch.float32: (
+        ("e4m3", torch.float8_e4m3fn),
+        ("bf16", torch.bfloat16),
+        ("fp16", torch.float16),
+    ),
+    torch.float16: (("e4m3", torch.float8_e4m3fn), ("bf16", torch.bfloat16)),
+    torch.bfloat16: (("e4m3", torch.float8_e4m3fn),),
+}
+LEAST_ELEMENTS = 32  # fewer values may look rounded, or equal, by chance
+
+
+def unwritten_leads(compared: ComparedOutput, in_place: bool, hints: Sequence[int]) -> list[Lead]:
+    """Elements that still hold what they held before the call."""
+    count = int(compared.unwritten.sum())
+    if not count:
+        return []
+    region = error_region(compared.unwritten, compared.axes, hints)
+    bad = int(compared.bad.sum())
+    held = "as they were given" if in_place else "unwritten"
+    return [
+        Lead(
+            DiagnosisKind.never_written,
+            f"{count} of {compared.value.numel()} elements of {compared.name} are left {held}:"
+            f" {region.words}.",
+            count / bad,
+            1.3,
+            {"elements": count, **region.evidence},
+        )
+    ]
+
+
+def constant_leads(compared: ComparedOutput) -> list[Lead]:
+    """Wrong elements that all hold one value."""
+    values = compared.value[compared.wrong]
+    if values.numel() < 2 or not bool(values.isfinite().any()):
+        return []
+    usual = float(values[values.isfinite()].median())
+    share = float((values == usual).double().mean())
+    if share < 0.5 or (usual and values.numel() < LEAST_ELEMENTS):
+        return []
+    shown = "zero" if usual == 0 else figure(usual)
+    return [
+        Lead(
+            DiagnosisKind.constant,
+            f"{_share(share)} wrong elements of {compared.name} hold {shown}.",
+            share * float(compared.wrong.sum()) / float(compared.bad.sum()),
+            1.2,
+            {"value": usual},
+        )
+    ]
+
+
+def infinite_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
+    """NaN and infinities where a finite number is expected, and values at the end of the dtype."""
+    strange = compared.wrong & ~compared.value.isfinite() & compared.reference.isfinite()
+    bad = int(compared.bad.sum())
+    leads = []
+    if bool(strange.any()):
+        nan = int((strange & compared.value.isnan()).sum())
+        count = int(strange.sum())
+        region = error_region(strange, compared.axes, hints)
+        what = "NaN" if nan == count else "infinite" if nan == 0 else "NaN or infinite"
+        leads.append(
+            Lead(
+                DiagnosisKind.not_finite,
+                f"{count} elements of {compared.name} are {what} where finite values are expected:"
+                f" {region.words}.",
+                count / bad,
+                0.85,
+                {"nan": nan, "infinite": count - nan, **region.evidence},
+            )
+        )
+    if compared.dtype.is_floating_point:
+        most = torch.finfo(compared.dtype).max
+        ends = compared.wrong & (compared.value.abs() == most)
+        count = int(ends.sum())
+        if count:
+            leads.append(
+                Lead(
+                    DiagnosisKind.overflow,
+                    f"{count} elements of {compared.name} are at the largest number of its type:"
+                    " clamped, or poison that was copied.",
+                    count / bad,
+                    0.8,
+                    {"elements": count},
+                )
+            )
+    return leads
+
+
+def rounded_leads(compared: ComparedOutput) -> list[Lead]:
+    """All values are numbers of a narrower type than the output's."""
+    if compared.dtype not in NARROWER:
+        return []
+    compared, _ = compared.thinned()
+    finite = compared.value[compared.value.isfinite() & (compared.value != 0)]
+    if finite.numel() < LEAST_ELEMENTS or finite.unique().numel() < LEAST_ELEMENTS // 2:
+        return []
+    for name, narrow in NARROWER.get(compared.dtype, ()):
+        share = float((finite.float().to(narrow).double() == finite).double().mean())
+        if share < 0.999:
+            continue
+        expected = compared.reference[compared.reference.isfinite()].to(compared.dtype).float()
+        if float((expected.to(narrow).float() == expected).double().mean()) > 0.5:
+            continue  # the right values are, too
+        own = str(compared.dtype).removeprefix("torch.")
+        return [
+            Lead(
+                DiagnosisKind.low_precision,
+                f"Every value of {compared.name} is a number of {name}, though it is written as"
+                f" {own}: it was rounded to {name} on its way.",
+                _small_error_share(compared, narrow),
+                1.0,
+                {"rounded_to": name},
+            )
+        ]
+    return []
+
+
+def _small_error_share(compared: ComparedOutput, narrow: torch.dtype) -> float:
+    """The share of wrong elements whose error is no larger than that of the narrow type."""
+    step = torch.finfo(narrow).eps
+    error = (compared.value - compared.reference).abs()[compared.wrong]
+    allowed = 2 * step * compared.reference.abs()[compared.wrong] + compared.gate.atol
+    return float((error <= allowed).double().mean()) if error.numel() else 0.0
+
+
+def _share(share: float) -> str:
+    return "All" if share > 0.999 else f"{share:.0%} of the"
