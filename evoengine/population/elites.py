@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evoengine.digest import digest_json
-from evoengine.population.places_by_race import Climb, RankedHolder, climb
+from evoengine.population.places_by_race import RankedHolder, Standing, standing
 from evoengine.protocols import PastRace
 from evoengine.records import Elite, Environment, Interval, Outcome, Status
 
@@ -122,7 +122,7 @@ class Population:
         """
         if not self._by_races or (newcomer := self._raced(outcome)) is None:
             return None
-        return self._climb(newcomer, races).rival
+        return self._standing(newcomer, races).rival
 
     def add(
         self, outcome: Outcome, verified: Outcome | None = None, races: Sequence[PastRace] = ()
@@ -138,7 +138,7 @@ class Population:
             return None
         holders = self._tiers.get(newcomer.outcome.tier, ())
         at = (
-            self._climb(newcomer, races).index
+            self._standing(newcomer, races).index
             if self._by_races
             else bisect.bisect(
                 holders[: self._places - 1], newcomer.order, key=lambda holder: holder.order
@@ -182,13 +182,13 @@ class Population:
             return None
         return None if (outcome.tier, identity) in self._beaten else _Holder(score, outcome)
 
-    def _climb(self, newcomer: _Holder, races: Sequence[PastRace]) -> Climb:
-        """How far it has come after `races`."""
+    def _standing(self, newcomer: _Holder, races: Sequence[PastRace]) -> Standing:
+        """Where it stands after `races`."""
         holders = [
             RankedHolder(holder.outcome.trial, holder.score)
             for holder in self._tiers.get(newcomer.outcome.tier, ())
         ]
-        return climb(holders, self._places, newcomer.score, races)
+        return standing(holders, self._places, newcomer.score, races)
 
     def _beats(self, newcomer: Interval, holder: Interval) -> bool:
         """Whether it may beat the last holder: where races decide that, whether it is worth one."""

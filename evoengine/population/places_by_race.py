@@ -1,9 +1,8 @@
 """Which place a newcomer takes where times are measured: races decide, one holder at a time.
 
-Races are not transitive, so their order is part of the rule: a newcomer starts below the last
-holder and races upwards, one holder after the other, until it does not win. It stands directly
-below the holder that it did not beat. Where all places are held, it must beat the last holder to
-enter, and that one leaves.
+Races are not transitive, so their order is part of the rule: a newcomer races the holders from the
+first place downwards until it wins, and stands directly above the holder that it beat. One that
+beats nobody stands last if a place is free. Where all places are held, the last holder leaves.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ class RankedHolder:
 
 
 @dataclass(frozen=True)
-class Climb:
-    """How far a newcomer has come: `index` counts from 0, None if it has not entered yet.
+class Standing:
+    """Where a newcomer stands: `index` counts from 0, None without a place or while it races.
 
     `rival` is the trial of the holder that it races next; None if its place is decided.
     """
@@ -36,26 +35,23 @@ class Climb:
     rival: int | None
 
 
-def climb(
+def standing(
     holders: Sequence[RankedHolder], places: int, score: Interval, races: Iterable[PastRace]
-) -> Climb:
+) -> Standing:
     """Where a newcomer with `score` stands after `races`, which were run in this order.
 
     It is not raced against a holder whose interval lies wholly below its own: that one is faster.
     """
     past = list(races)
-    index = len(holders) if len(holders) < places else None
-    for position in reversed(range(len(holders))):
-        holder = holders[position]
+    for position, holder in enumerate(holders):
         if score.low > holder.score.high:
-            break
+            continue
         result = _result_against(holder.trial, past)
         if result is None:
-            return Climb(index, holder.trial)
-        if result is not RaceResult.won:
-            break
-        index = position
-    return Climb(index, None)
+            return Standing(None, holder.trial)
+        if result is RaceResult.won:
+            return Standing(position, None)
+    return Standing(len(holders) if len(holders) < places else None, None)
 
 
 def _result_against(holder: int, races: Sequence[PastRace]) -> RaceResult | None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evoengine.population.elites import Population, has_races
-from evoengine.population.places_by_race import ATTEMPTS, Climb, RankedHolder, climb
+from evoengine.population.places_by_race import ATTEMPTS, RankedHolder, Standing, standing
 from evoengine.protocols import PastRace
 from evoengine.records import Environment, Interval, Outcome, RaceResult, Status
 
@@ -28,65 +28,64 @@ def races(*found: tuple[int, RaceResult]) -> list[PastRace]:
 
 
 @pytest.mark.parametrize(("past", "found"), [
-    ([], Climb(None, rival=12)),
-    ([(12, LOST)], Climb(None, None)),
-    ([(12, WON)], Climb(2, rival=11)),
-    ([(12, WON), (11, LOST)], Climb(2, None)),
-    ([(12, WON), (11, WON)], Climb(1, rival=10)),
-    ([(12, WON), (11, WON), (10, LOST)], Climb(1, None)),
-    ([(12, WON), (11, WON), (10, WON)], Climb(0, None)),
+    ([], Standing(None, rival=10)),
+    ([(10, WON)], Standing(0, None)),
+    ([(10, LOST)], Standing(None, rival=11)),
+    ([(10, LOST), (11, WON)], Standing(1, None)),
+    ([(10, LOST), (11, LOST)], Standing(None, rival=12)),
+    ([(10, LOST), (11, LOST), (12, WON)], Standing(2, None)),
+    ([(10, LOST), (11, LOST), (12, LOST)], Standing(None, None)),
 ])  # fmt: skip
-def test_where_all_places_are_held_it_must_beat_the_last_to_enter_and_climbs_until_it_does_not_win(
-    past: list[tuple[int, RaceResult]], found: Climb
+def test_it_races_downwards_until_it_wins_and_takes_the_place_of_the_holder_that_it_beat(
+    past: list[tuple[int, RaceResult]], found: Standing
 ) -> None:
-    assert climb(holders(10, 11, 12), PLACES, SCORE, races(*past)) == found
+    assert standing(holders(10, 11, 12), PLACES, SCORE, races(*past)) == found
 
 
 @pytest.mark.parametrize(("past", "found"), [
-    ([], Climb(2, rival=11)),
-    ([(11, LOST)], Climb(2, None)),
-    ([(11, WON)], Climb(1, rival=10)),
-    ([(11, WON), (10, LOST)], Climb(1, None)),
-    ([(11, WON), (10, WON)], Climb(0, None)),
+    ([], Standing(None, rival=10)),
+    ([(10, WON)], Standing(0, None)),
+    ([(10, LOST), (11, WON)], Standing(1, None)),
+    ([(10, LOST), (11, LOST)], Standing(2, None)),
 ])  # fmt: skip
-def test_a_free_place_is_taken_without_a_race_and_races_are_for_those_above_it(
-    past: list[tuple[int, RaceResult]], found: Climb
+def test_one_that_beats_nobody_takes_a_free_place(
+    past: list[tuple[int, RaceResult]], found: Standing
 ) -> None:
-    assert climb(holders(10, 11), PLACES, SCORE, races(*past)) == found
+    assert standing(holders(10, 11), PLACES, SCORE, races(*past)) == found
 
 
 def test_the_first_of_a_tier_races_nobody() -> None:
-    assert climb([], PLACES, SCORE, []) == Climb(0, None)
+    assert standing([], PLACES, SCORE, []) == Standing(0, None)
 
 
 @pytest.mark.parametrize("voids", range(ATTEMPTS + 1))
 def test_a_void_race_is_run_again_and_three_of_them_are_not_won(voids: int) -> None:
-    past = [(12, WON), *[(11, VOID)] * voids]
-    rival = 11 if voids < ATTEMPTS else None
-    assert climb(holders(10, 11, 12), PLACES, SCORE, races(*past)) == Climb(2, rival)
+    past = [(10, LOST), *[(11, VOID)] * voids]
+    rival = 11 if voids < ATTEMPTS else 12
+    assert standing(holders(10, 11, 12), PLACES, SCORE, races(*past)) == Standing(None, rival)
 
 
 def test_a_race_that_is_won_after_void_ones_is_won() -> None:
-    past = races((12, VOID), (12, VOID), (12, WON))
-    assert climb(holders(10, 11, 12), PLACES, SCORE, past) == Climb(2, rival=11)
+    past = races((10, VOID), (10, VOID), (10, WON))
+    assert standing(holders(10, 11, 12), PLACES, SCORE, past) == Standing(0, None)
 
 
 def test_a_holder_that_is_clearly_faster_is_not_raced() -> None:
     fast, near = Interval(value=0.5, low=0.4, high=0.6), Interval(value=0.8, low=0.7, high=0.9)
     held = [RankedHolder(10, fast), RankedHolder(11, near), RankedHolder(12, SCORE)]
-    assert climb(held, PLACES, SCORE, races((12, WON))) == Climb(2, rival=11), "0.9 is not above"
-    assert climb(held, PLACES, SCORE, races((12, WON), (11, WON))) == Climb(1, None)
+    assert standing(held, PLACES, SCORE, []) == Standing(None, rival=11), "0.9 is not above"
+    assert standing(held, PLACES, SCORE, races((11, WON))) == Standing(1, None)
     slow = Interval(value=2.0, low=1.5, high=2.5)
-    assert climb(held, PLACES, slow, []) == Climb(None, None)
-    assert climb(held[:2], PLACES, slow, []) == Climb(2, None), "a free place is taken all the same"
+    assert standing(held, PLACES, slow, []) == Standing(None, None)
+    assert standing(held[:2], PLACES, slow, []) == Standing(2, None), "a free place is taken"
 
 
 def test_races_need_not_be_transitive() -> None:
-    """12 beats 11 and 11 beats 10, yet the newcomer beats 12 and 11, and not 10: it stands second,
-    and nobody is raced again.
+    """11 did not beat 10, nor 12 beat 11; whether the newcomer beats 12 does not matter once it has
+    beaten 11, and nobody is raced again.
     """
-    past = races((12, WON), (11, WON), (10, LOST))
-    assert climb(holders(10, 11, 12), PLACES, SCORE, past) == Climb(1, None)
+    past = races((10, LOST), (11, WON))
+    assert standing(holders(10, 11, 12), PLACES, SCORE, past) == Standing(1, None)
 
 
 # ---------------------------------------------------------------- in a population
@@ -224,7 +223,7 @@ def drawn(data: st.DataObject, log: dict[tuple[int, int], list[RaceResult]]) -> 
 
 
 @given(st.data(), histories, st.integers(1, 4))
-def test_a_newcomer_stands_below_the_first_holder_that_it_did_not_beat_and_all_others_keep_their_order(
+def test_a_newcomer_stands_above_the_holder_that_it_beat_and_all_others_keep_their_order(
     data: st.DataObject, history: list[tuple[float, int]], places: int
 ) -> None:
     population, log = Population(places, by_races=True), dict[tuple[int, int], list[RaceResult]]()
@@ -239,18 +238,16 @@ def test_a_newcomer_stands_below_the_first_holder_that_it_did_not_beat_and_all_o
             if newcomer == trial and WON in found
         }
         if trial not in after:
-            assert after == before
-            assert before[-1] not in beaten if before else True, "it beat the last holder"
+            assert after == before and not beaten
             continue
         at = after.index(trial)
         assert [other for other in after if other != trial] == before[: places - 1]
-        assert set(before[at:]) <= beaten, "it passed only those that it beat"
-        assert at == 0 or before[at - 1] not in beaten, "it stands directly below the next one"
-        assert len(before) < places or before[-1] in beaten, "a held place must be won"
+        assert beaten == set(before[at : at + 1]), "it takes the place of the one that it beat"
+        assert beaten or len(before) < places, "a held place must be won"
 
 
 @given(st.data(), histories, st.integers(1, 4))
-def test_races_run_upwards_and_end_with_the_first_one_that_is_not_won(
+def test_races_run_downwards_and_end_with_the_first_one_that_is_won(
     data: st.DataObject, history: list[tuple[float, int]], places: int
 ) -> None:
     population = Population(places, by_races=True)
@@ -259,15 +256,20 @@ def test_races_run_upwards_and_end_with_the_first_one_that_is_not_won(
         newcomer = outcome(trial, value, code=f"code{code}")
         past = settle(population, newcomer, drawn(data, {}))
         order = list(dict.fromkeys(race.holder for race in past))
-        assert order == list(held)[::-1][: len(order)], "upwards from the last, none left out"
+        assert newcomer.score
+        slower = [
+            holder
+            for holder, it in held.items()
+            if it.score and newcomer.score.low <= it.score.high
+        ]
+        raced = slower if past else []  # none if it is a copy, or has lost before
+        assert order == raced[: len(order)], "downwards, those left out that are clearly faster"
         for holder in order:
             found = [race.result for race in past if race.holder == holder]
             assert set(found[:-1]) <= {VOID} and len(found) <= ATTEMPTS
             assert found[-1] is not VOID or len(found) == ATTEMPTS
             if holder != order[-1]:
-                assert found[-1] is WON, "after one that is not won there is no other"
-            assert newcomer.score and (score := held[holder].score)
-            assert newcomer.score.low <= score.high, "a clearly faster one is not raced"
+                assert found[-1] is not WON, "after one that is won there is no other"
 
 
 @given(st.data(), histories)
