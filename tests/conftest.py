@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from evoengine.evaluate.cuda_driver import cuda_devices
+
 # Hooks and a fixture of pytest, which it finds here by their names.
 from tests.sampling import (
     pytest_addoption,
@@ -42,3 +44,8 @@ def _no_terminal() -> None:
     """Processes of pytest-xdist are given the width of a terminal, which tables would fit."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not cuda_devices().names:
+        pytest.skip("needs a CUDA device")

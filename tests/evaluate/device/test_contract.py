@@ -78,7 +78,7 @@ class Bench:
         return WorkerDevice(ForkServer(SCRIPTED))
 
     async def job(self, behaviour: str) -> Job:
-        if self.kind.startswith("scripted"):
+        if "scripted" in self.kind:
             plan = CasePlan(case="small", hidden=False, macros={}, scratch={}, launches=())
             return Job(
                 cases=(CompiledCase(plan=plan, code_path=behaviour, functions={}),),
@@ -177,7 +177,8 @@ async def processes(device: WorkerDevice | GraderDevice | TwoGraders) -> list[in
         return [pid for one in started for pid in await processes(one)]
     if isinstance(device, GraderDevice):
         own = [pair.shown for pair in device._own._pairs.values()]
-        found = [device._grader, device._pair.shown, device._spares.pairs[0].shown, *own]
+        pairs = [pair.shown for pair in (device._pair, *device._spares.pairs) if pair is not None]
+        found = [device._grader, *pairs, *own]
     else:
         found = [device._worker, (await device._spare)[0]]
     return [one.pid for one in found]
