@@ -51,7 +51,7 @@ def test_a_second_start_uses_the_cache_unless_it_is_to_measure(
         folders.append(code_folder)
         return GraderDevice(ForkServer(SCRIPTED), code_folder)
 
-    monkeypatch.setattr(device_choice, "cuda_device", scripted_device)
+    monkeypatch.setattr(device_choice, "cuda_search_device", scripted_device)
     cache = task_path.parent / "cache"
     measured, kept, anew = (start(task_path, None, again) for again in (False, False, True))
     assert [found.baseline_us["small"]["torch"] for found in (measured, kept, anew)] == [1, 1, 2]
