@@ -182,9 +182,13 @@ class CheckedBeside:
                 for case in sorted(compiled.cases, key=self._order):
                     if not asked.wanted:
                         break
-                    report = await device.run(
-                        Job(cases=(case,), tier=compiled.tier, only_checked=True), _no_progress
+                    job = Job(
+                        cases=(case,),
+                        tier=compiled.tier,
+                        candidate=compiled.code_digest,
+                        only_checked=True,
                     )
+                    report = await device.run(job, _no_progress)
                     if run := _run_in(report):
                         runs[case.plan.case] = run
                     if report.status is not Status.correct:

@@ -68,6 +68,7 @@ class EmulatedBackend:
         self._loaded = LoadedModule(emulator, alive)
         # case -> the call that is modelled: one with the most work, not with the easiest inputs
         self._busiest: dict[str, ExaminedSet] = {}
+        self._followed = ""  # the candidate of the last job, if that was checked mode alone
         # paths of PTX files that are also compiled without checks
         self._compiled_unchecked: set[str] = set()
 
@@ -104,7 +105,7 @@ class EmulatedBackend:
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         """Read the PTX of every case and begin to compile it; return checked mode's results."""
         self._busiest.clear()
-        self._loaded.forget()
+        self._forget_other_than(job)
         self._compiled_unchecked.clear()
         for compiled in job.cases:
             # the candidate's own time, because its PTX may take long to read
@@ -117,6 +118,16 @@ class EmulatedBackend:
         for compiled in job.cases:  # the time model counts accesses in checked mode
             self._loaded.prepare(compiled, checked=True)
         return self._follow_all(job, announce) if checked_mode else None
+
+    def _forget_other_than(self, job: Job) -> None:
+        """Closes the modules of another candidate, or of a job that ran more than checked mode.
+
+        Cases that are only followed come one in a job; most share their code.
+        """
+        followed = job.candidate if job.only_checked else ""
+        if not followed or followed != self._followed:
+            self._loaded.forget()
+        self._followed = followed
 
     def _refuse_huge_variables(self, compiled: CompiledCase) -> None:
         """Raises CannotLaunch where global variables do not fit into this machine's memory.
