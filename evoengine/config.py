@@ -43,6 +43,6 @@ class RunConfig(Frozen):
     model: ModelSettings = ModelSettings()
     replay_from: str | None = None
     device: str = "auto"
-    # the checks of checked mode on the emulator; empty: no checked mode
+    # the checks of checked mode, on the emulator or beside a GPU; empty: no checked mode
     checks: tuple[CheckName, ...] = CHECKS
     kernels: tuple[str, ...] = ()  # absolute paths of the starting kernels

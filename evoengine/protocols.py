@@ -159,6 +159,7 @@ class Job(Frozen):
     candidate: str = ""  # the digest of its machine code and plan
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
+    only_checked: bool = False  # on an emulator: whether checked mode is all that is done
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
     # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
     activity: bool = False

@@ -48,7 +48,10 @@ class Status(StrEnum):
 
     def after(self, verified: Status | None) -> Status:
         """The final status of a first verdict with this status and of its verification."""
-        return self if verified is None or self is verified is Status.correct else Status.unstable
+        if verified is None or self is verified is Status.correct:
+            return self
+        found = self is Status.correct and verified is Status.fault  # by checked mode beside a GPU
+        return Status.fault if found else Status.unstable
 
 
 def best_first(counts: Mapping[Status, int]) -> dict[Status, int]:
@@ -196,7 +199,8 @@ class CaseCheck(Frozen):
     hidden: bool
     ok: bool
     sets: tuple[InputSetCheck, ...]
-    checked: CheckedRun | None = None  # on the emulator, for a first verdict
+    # of a first verdict on the emulator; of a verdict on a GPU that may give a place
+    checked: CheckedRun | None = None
 
     @property
     def worst(self) -> InputSetCheck:
@@ -469,6 +473,8 @@ class Verdict(Frozen):
     # of elites at the end of a run; () where it was not measured
     activity: tuple[KernelActivity, ...] = ()
     activity_problem: str = ""  # why it could not be measured
+    # On a GPU: why checked mode did not follow it on every case; such cases have no `checked`.
+    checked_problem: str = ""
     code_digest: str = ""  # of machine code and plan; equal means the same candidate
     # Whether its timing stopped early, because it cannot take a place: then its interval is wide,
     # and cases outside of the objective are not timed.
@@ -553,7 +559,7 @@ class Outcome(Frozen):
 
     def after(self, verified: Outcome | None) -> Outcome:
         """The final outcome: this one if it was not verified, else the verification's, which is
-        `unstable` unless both are correct.
+        `unstable` unless both are correct, or a correct one has a fault.
         """
         if verified is None:
             return self

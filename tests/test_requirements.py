@@ -53,6 +53,14 @@ def test_the_emulator_brings_nvrtc_with_its_headers_and_no_cupy_of_one_cuda_or_t
     assert not [item.name for item in wanted if item.name.startswith("cupy")]
 
 
+@pytest.mark.parametrize("extra", ["cuda12", "cuda13"])
+def test_a_gpu_gets_what_checked_mode_beside_it_needs(extra: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    emulator = {text for text in extras["emulator"] if not text.startswith(("cuda-", "torch"))}
+    assert emulator <= set(extras[extra])
+
+
 def test_locks_agree_on_what_they_share() -> None:
     cpu, cuda = pins("cpu"), pins("cuda13")
     assert set(cpu) <= set(cuda)

@@ -6,6 +6,7 @@ DEVICE_HELP = (
     " times; scripted draws verdicts at random, to try a generator."
 )
 CHECK_HELP = (
-    "Checks that the emulator makes in every first verdict: some of races,bounds,init,async (all by"
-    " default), or none."
+    "Checks of checked mode, which follows every access: some of races,bounds,init,async (all by"
+    " default), or none. On the emulator in every first verdict; on a GPU beside it, on the CPU, of"
+    " what would take a place."
 )

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from evoengine.cli.doctor_emulator_checks import check_emulator
+from evoengine.cli.doctor_emulator_checks import check_beside, check_emulator
 from evoengine.cli.doctor_nvml_check import check_nvml
 from evoengine.cli.endpoint_probe import probe
 from evoengine.errors import DeviceError, EvoError, StoreError, ToolchainError
@@ -61,6 +61,7 @@ def run_checks(runs_dir: Path, environ: Mapping[str, str], connect: bool) -> lis
             for finding in _compiler(_toolchain())
         ),
         *emulators,
+        *check_beside(devices, emulated),
         *_workers(),
         _endpoint(environ, connect),
         _folder("runs folder", runs_dir, "--runs-dir chooses another folder"),

@@ -1,4 +1,6 @@
-"""The checks of `evoengine doctor` for the emulator: clang, the JIT, the processor."""
+"""The checks of `evoengine doctor` for the emulator: clang, the JIT, the processor, and whether it
+can follow the candidates of the GPUs here.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,40 @@ from pathlib import Path
 from evoengine.errors import DeviceError, EvoError
 from evoengine.evaluate.compile.compile_unit import Toolchain
 from evoengine.evaluate.compile.pool import CLANG, toolchain
-from evoengine.evaluate.device_choice import INSTALL_EMULATOR, missing_for_emulator
+from evoengine.evaluate.cuda_driver import CudaDevices, cuda_facts
+from evoengine.evaluate.device_choice import (
+    INSTALL_EMULATOR,
+    emulated_gpu,
+    missing_for_emulator,
+)
 from evoengine.report.rows import DoctorFinding
 
+NOT_FOLLOWED = "without it, a race that leaves every result right is not found on a GPU"
 # the widest first
 _EXTENSIONS = {
     "AVX-512": ("avx512f", "avx512bw", "avx512vl"),
     "AVX2": ("avx2",),
 }
+
+
+def check_beside(devices: CudaDevices, emulated: bool) -> Iterator[DoctorFinding]:
+    """Whether checked mode can follow the candidates of the GPUs here; nothing without a GPU.
+
+    `emulated`: whether the emulator lacks nothing.
+    """
+    if not devices.names:
+        return
+    problem = "" if emulated else "the emulator lacks what is named above"
+    try:
+        for ordinal in range(len(devices.names)):
+            emulated_gpu(cuda_facts(ordinal).arch)
+    except DeviceError as error:
+        problem = problem or f"cuda:{ordinal}: {error}"
+    if problem:
+        yield DoctorFinding(name="checked mode", state="absent", found=problem, remedy=NOT_FOLLOWED)
+        return
+    found = "on the CPU, of what would take a place on a GPU"
+    yield DoctorFinding(name="checked mode", state="ok", found=found)
 
 
 def check_emulator(needed: bool) -> Iterator[DoctorFinding]:
@@ -53,7 +81,7 @@ def _gap(name: str, found: str, needed: bool) -> DoctorFinding:
         name=name,
         state="missing" if needed else "absent",
         found=found,
-        remedy=f"to run kernels without a GPU: {INSTALL_EMULATOR}",
+        remedy=f"to run kernels without a GPU, and for checked mode beside one: {INSTALL_EMULATOR}",
         exit_code=DeviceError.exit_code if needed else 0,
     )
 

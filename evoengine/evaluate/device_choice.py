@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evoengine.candidate.arch import DEFAULT_ARCH
 from evoengine.emulator import targets
 from evoengine.errors import DeviceError, UsageError
+from evoengine.evaluate.checked_beside import MEMORY_BYTES, THREADS
 from evoengine.evaluate.cuda_driver import CudaDevices, cuda_devices
 from evoengine.evaluate.device.two_graders import cuda_search_device
 from evoengine.evaluate.device.worker_device import emulator_device
@@ -51,6 +53,26 @@ class DeviceChoice:
         if self.ordinal is None:
             return emulator_device(self.target, checks, cache_dir() / "answers")
         return cuda_search_device(self.ordinal, cache_dir() / "baseline-code")
+
+
+def device_beside(arch: str, checks: Sequence[str]) -> Device:
+    """The emulator that follows candidates of a GPU of `arch` in checked mode, not started yet.
+
+    Raises DeviceError where there is none, or a package is missing.
+    """
+    if missing := missing_for_emulator():
+        raise DeviceError(f"{', '.join(missing)} not installed: {INSTALL_EMULATOR}")
+    target = emulated_gpu(arch)
+    threads = min(THREADS, len(os.sched_getaffinity(0)))
+    return emulator_device(target, checks, cache_dir() / "answers", threads, MEMORY_BYTES)
+
+
+def emulated_gpu(arch: str) -> str:
+    """The emulator's target that stands for GPUs of `arch`; raises DeviceError without one."""
+    try:
+        return _preferred_target(arch)
+    except targets.UnknownTarget as error:
+        raise DeviceError(f"the emulator has {error}") from None
 
 
 def missing_for_emulator() -> list[str]:
@@ -142,11 +164,16 @@ def _emulator(target: str, instead: str, missing: list[str]) -> DeviceChoice:
 
 
 def _target_of(arch: str | None) -> str:
-    wanted = (arch or DEFAULT_ARCH).rstrip("af")
     try:
-        return _PREFERRED.get(wanted) or targets.for_arch(wanted).name
+        return _preferred_target(arch or DEFAULT_ARCH)
     except targets.UnknownTarget as error:
         raise UsageError(
             f"the task's target cannot be emulated: {error}; choose one with --device"
             " emulator:TARGET"
         ) from None
+
+
+def _preferred_target(arch: str) -> str:
+    """Raises UnknownTarget."""
+    wanted = arch.rstrip("af")
+    return _PREFERRED.get(wanted) or targets.for_arch(wanted).name

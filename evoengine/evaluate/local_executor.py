@@ -12,6 +12,7 @@ from typing import Any
 from evoengine.candidate.arch import DeviceLimits, limits_of
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import DeviceError, EvoError, TaskError, ToolchainError
+from evoengine.evaluate.checked_beside import CheckedBeside
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import (
     CandidateCompiler,
@@ -28,6 +29,7 @@ from evoengine.protocols import (
     ExecutorStart,
     Job,
     Progress,
+    Report,
     SearchBar,
 )
 from evoengine.records import AuditReport, Environment, Interval, Race, RaceResult, Status, Verdict
@@ -55,12 +57,13 @@ class LocalExecutor:
         baselines: Mapping[str, str] | None = None,
         clang: CompilePool | None = None,
         stored: StoredBaselines | None = None,
+        beside: CheckedBeside | None = None,
     ) -> None:
         """`baselines` maps a case to the baseline to time against; without it, `start` finds the
         fastest of each case, by the times that are `stored` or by timing them.
 
         `clang` compiles for an emulator, which needs no baselines, because it times nothing, and
-        works without NVRTC too.
+        works without NVRTC too. `beside` follows the candidates of a GPU in checked mode.
         """
         self.task = task
         self.task_path = task_path
@@ -68,6 +71,7 @@ class LocalExecutor:
         self.device = device
         self.clang = clang
         self.stored = stored
+        self.beside = beside
         self.compiler = CandidateCompiler(task, nvrtc, clang)
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
@@ -80,6 +84,8 @@ class LocalExecutor:
         versions, notices = await self._start_compilers()
         found = await self._start_device_and_warm_compilers()
         environment = found.model_copy(update={"versions": {**found.versions, **versions}})
+        if self.beside is not None:
+            notices += await self.beside.start(environment)
         times: dict[str, BaselineTimes] = {}
         if not self._baselines and not environment.is_modelled:
             times, more = await self._baseline_times(environment)
@@ -161,7 +167,8 @@ class LocalExecutor:
     ) -> Verdict:
         """The verdict on `candidate`; whatever is wrong with it becomes a status.
 
-        For a search, only the cases of the objective are timed.
+        For a search, only the cases of the objective are timed. Checked mode beside a GPU follows
+        it meanwhile; only a verdict that may give it a place, or that no search asked for, waits.
         """
         if self._environment is None:
             raise DeviceError(NOT_STARTED)
@@ -183,11 +190,33 @@ class LocalExecutor:
             candidate=compiled.code_digest,
             checked=not verify,
         )
+        if self.beside is not None:
+            self.beside.begin(candidate)
         report = report_without_sizes(await self.device.run(job, progress, verify))
-        verdict = _with_user_file_name(
-            verdict_of(report, self.task, candidate.plan.precision), candidate
+        report, problem = await self._with_findings(
+            report, candidate, progress, counts=verify or search is None
         )
+        verdict = verdict_of(report, self.task, candidate.plan.precision)
+        verdict = verdict.model_copy(update={"checked_problem": problem})
+        verdict = _with_user_file_name(verdict, candidate)
         return self._finish(verdict, started, compiled, {**phases_s, **report.phases_s})
+
+    async def _with_findings(
+        self, report: Report, candidate: Candidate, progress: Progress, counts: bool
+    ) -> tuple[Report, str]:
+        """`report` with what checked mode found beside the GPU, and why it did not follow all."""
+        if self.beside is None:
+            return report, ""
+        if report.status is not Status.correct or report.is_coarse:
+            self.beside.drop(candidate)
+            return report, ""
+        if not counts:
+            return report, ""
+        progress("following every access on the emulator")
+        since = time.monotonic()
+        found = await self.beside.result(candidate)
+        waited = {**report.phases_s, "checked": time.monotonic() - since}
+        return found.added_to(report.model_copy(update={"phases_s": waited})), found.problem
 
     async def race(
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress
@@ -257,6 +286,8 @@ class LocalExecutor:
 
     async def close(self) -> None:
         """Ends every process."""
+        if self.beside is not None:
+            await self.beside.close()
         await self.compiler.close()
         await self.device.close()
         await self.nvrtc.close()
@@ -303,5 +334,6 @@ def _with_user_file_name(verdict: Verdict, candidate: Candidate) -> Verdict:
         update={
             "reason": mention.sub(lambda _: name, verdict.reason),
             "detail": mention.sub(lambda _: name, verdict.detail),
+            "checked_problem": mention.sub(lambda _: name, verdict.checked_problem),
         }
     )

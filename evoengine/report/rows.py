@@ -171,6 +171,7 @@ class VerdictFigures(Frozen):
     modelled: bool = False
     is_coarse: bool = False  # whether its timing stopped early, because it cannot take a place
     activity_problem: str = ""  # why kernel activity could not be measured
+    checked_problem: str = ""  # why checked mode beside a GPU did not follow all cases
     cases: tuple[CaseRow, ...]
     resources: tuple[ResourceRow, ...]
     target_exceeds: tuple[str, ...]

@@ -203,6 +203,7 @@ def verdict_row(
         modelled=verdict.is_modelled,
         is_coarse=verdict.is_coarse,
         activity_problem=verdict.activity_problem,
+        checked_problem=verdict.checked_problem,
         cases=case_rows(verdict),
         resources=resource_rows(verdict.resources, target),
         target_exceeds=verdict.target_exceeds,

@@ -42,7 +42,8 @@ class StoredTrials:
     def verification_of(self, trial: int) -> Verdict | None:
         """The verdict of the verification; None for a trial that was not verified.
 
-        Only the first verdict holds the results of checked mode; they are copied into this one.
+        On the emulator only the first verdict holds the results of checked mode; they are copied
+        into this one.
         """
         row = self._store.get(VerdictRow, trial, VERIFY)
         return _with_checked_mode(row.verdict, self.first_verdict_of(trial)) if row else None

@@ -69,6 +69,8 @@ def _verdict_head(row: VerdictFigures) -> Table:
         facts["timing"] = STOPPED_EARLY
     if row.modelled:
         facts["modelled time"] = f"{format.micros(row.latency_us)} us per call; {MODELLED}"
+    if row.checked_problem:
+        facts["checked mode"] = f"not on all cases: {row.checked_problem}"
     if row.phases_s:
         facts["took"] = ", ".join(
             f"{name} {seconds:.2f} s" for name, seconds in row.phases_s.items()

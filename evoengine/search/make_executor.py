@@ -8,8 +8,9 @@ from pathlib import Path
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import UsageError
+from evoengine.evaluate.checked_beside import CheckedBeside
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device_choice import DeviceChoice, choose_device
+from evoengine.evaluate.device_choice import DeviceChoice, choose_device, device_beside
 from evoengine.evaluate.local_executor import LocalExecutor, audit_on
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_DEVICE, ScriptedExecutor
 from evoengine.evaluate.stored_baselines import StoredBaselines
@@ -38,16 +39,18 @@ def make_executor(
 ) -> Executor:
     """An executor on `device`, not started yet.
 
-    `checks` are those of checked mode on the emulator; `baselines` maps a case to the baseline to
-    time against, the fastest by default: as stored, or measured anew with `measure_baselines`.
+    `checks` are those of checked mode, on the emulator or beside a GPU; `baselines` maps a case to
+    the baseline to time against, the fastest by default: as stored, or measured anew with
+    `measure_baselines`.
     """
     if device.is_scripted:
         return ScriptedExecutor(task, SCRIPTED_DEVICE)
     clang = CompilePool(COMPILERS, module=CLANG) if device.is_emulator else None
-    stored = None
+    stored, beside = None, None
     if not device.is_emulator:
         references = reference_digests(task, task_path)
         stored = StoredBaselines(cache_dir() / "baselines", task, references, measure_baselines)
+        beside = _beside(task, task_path, checks) if checks else None
     return LocalExecutor(
         task,
         str(task_path),
@@ -56,6 +59,16 @@ def make_executor(
         baselines,
         clang,
         stored,
+        beside,
+    )
+
+
+def _beside(task: Task, task_path: Path, checks: Sequence[str]) -> CheckedBeside:
+    return CheckedBeside(
+        task,
+        str(task_path),
+        CompilePool(1, module=CLANG),
+        lambda arch: device_beside(arch, checks),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from evoengine.cli import doctor_checks, doctor_emulator_checks
 from evoengine.cli.doctor_nvml_check import check_nvml
 from evoengine.evaluate.compile.compile_unit import Toolchain
-from evoengine.evaluate.cuda_driver import CudaDevices
+from evoengine.evaluate.cuda_driver import CudaDevices, CudaFacts
 from evoengine.evaluate.nvml import Nvml
 from tests.cli.conftest import Call
 from tests.evaluate.fake_pynvml import BUS_ID, FakePynvml
@@ -101,6 +101,25 @@ def test_doctor_with_a_device_but_a_torch_for_the_cpu_exits_with_6(
     code, found = findings(call, monkeypatch, CudaDevices(("NVIDIA H200",), "13.0"))
     assert code == 6 and found["devices"]["found"] == "cuda:0 NVIDIA H200"
     assert found["torch"]["state"] == "missing" and "without CUDA" in found["torch"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("minor", "emulated", "state", "words"),
+    [
+        (0, True, "ok", "on the CPU, of what would take a place on a GPU"),
+        (9, True, "absent", "cuda:0: the emulator has no target of architecture 'sm_99'"),
+        (0, False, "absent", "the emulator lacks what is named above"),
+    ],
+)
+def test_doctor_says_whether_checked_mode_can_follow_candidates_of_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, minor: int, emulated: bool, state: str, words: str
+) -> None:
+    facts = CudaFacts("NVIDIA H200", 9, minor, 132, 0, 0, 0)
+    monkeypatch.setattr(doctor_emulator_checks, "cuda_facts", lambda ordinal: facts)
+    (found,) = doctor_emulator_checks.check_beside(CudaDevices(("NVIDIA H200",), "13.0"), emulated)
+    assert (found.name, found.state, found.exit_code) == ("checked mode", state, 0)
+    assert found.found.startswith(words)
+    assert not list(doctor_emulator_checks.check_beside(NO_DRIVER, emulated))
 
 
 def test_doctor_says_whether_nvml_can_be_read_and_what_it_does_not_give() -> None:

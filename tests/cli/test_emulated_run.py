@@ -190,14 +190,14 @@ def info_of(folder: Path, environment: object) -> RunInfo:
     [(None, CHECKS), ("none", ()), ("async, races", ("races", "async")), ("bounds", ("bounds",))],
 )
 def test_checks_are_names_with_commas_or_none(text: str | None, names: tuple[str, ...]) -> None:
-    assert parse_checks(text, ON_EMULATOR) == names
+    assert parse_checks(text, ON_EMULATOR) == parse_checks(text, DeviceChoice(0)) == names
 
 
 @pytest.mark.parametrize(("text", "chosen", "words"), [
     ("race", ON_EMULATOR, r"no check 'race'; expected none, or some of races,bounds,init,async"),
-    ("races", DeviceChoice(0), "--check needs the emulator"),
+    ("races", DeviceChoice(None, is_scripted=True), "nothing is checked by --device scripted"),
 ])  # fmt: skip
-def test_an_unknown_check_and_one_without_an_emulator_are_usage_errors(
+def test_an_unknown_check_and_one_of_drawn_verdicts_are_usage_errors(
     text: str, chosen: DeviceChoice, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):

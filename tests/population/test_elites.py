@@ -130,16 +130,17 @@ def test_a_slower_verification_takes_the_place_away() -> None:
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.correct])
-def test_a_wrong_verification_makes_the_trial_unstable(status: Status) -> None:
+def test_a_wrong_verification_makes_the_trial_unstable_and_a_fault_is_one(status: Status) -> None:
     population, first, second = Population(), outcome(0, 1.0), outcome(0, None, status=status)
     assert population.add(first, second) is None
     assert population.elites == ()
-    assert first.after(second).status is Status.unstable
+    final = Status.fault if status is Status.fault else Status.unstable
+    assert first.after(second).status is final
     counts = StatusCounts()
     counts.add(first, second)
     counts.add(outcome(1, 1.0))
-    assert counts.by_status == {Status.correct: 1, Status.unstable: 1}
-    assert list(counts.by_status) == [Status.correct, Status.unstable]
+    assert counts.by_status == {Status.correct: 1, final: 1}
+    assert list(counts.by_status) == [Status.correct, final]
     assert counts.settled == 2
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, ScriptedExecutor
+from evoengine.evaluate.scripted.scripted_verdict import scripted_verdict
 from evoengine.protocols import FINAL, FIRST, VERIFY, RaceRow, Replies, Request, Row, VerdictRow
-from evoengine.records import Proposal
+from evoengine.records import Proposal, Status, Verdict
+from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
 from tests.scale_task import kernel, load_scale_task
 from tests.search.scripted_generator import (
     CLOSE,
+    STABLE,
     ScriptedGenerator,
     SometimesCopying,
     content_of,
@@ -59,6 +64,41 @@ def test_cut_off_after_any_commit_a_run_decides_the_same(tmp_path: Path) -> None
         assert store.spent().usage == whole.spent().usage
         raced = [item for item in asked if item.what == "race"]
         assert len(raced) == len(races_of(whole)) - stored, "a stored race is not run again"
+
+
+def test_a_fault_of_a_verification_is_read_from_the_store_after_a_resume(tmp_path: Path) -> None:
+    task, store = load_scale_task(tmp_path), MemoryStore()
+
+    def searched(trials: int, faults: bool) -> Engine:
+        def verdict_of(candidate: Candidate, verify: bool) -> Verdict:
+            if verify and faults:  # as checked mode beside a GPU finds it
+                return Verdict(status=Status.fault, reason="race: two lines", tier="fp32")
+            return scripted_verdict(candidate, task, SCRIPTED_GPU, STABLE, verify)
+
+        executor = ScriptedExecutor(task, verdict_of=verdict_of)
+        engine = make_engine(task, store, ScriptedGenerator(), trials=trials, executor=executor)
+        engine.restore()
+        assert asyncio.run(run_engine(engine)).complete
+        return engine
+
+    def faulty() -> list[int]:
+        return [trial for trial, row in enumerate(statuses_of(store)) if row is Status.fault]
+
+    assert not searched(10, faults=True).population.elites
+    before = faulty()
+    assert before
+    elites = searched(20, faults=False).population.elites
+    assert elites and not {elite.outcome.trial for elite in elites} & set(before)
+    assert faulty() == before
+
+
+def statuses_of(store: MemoryStore) -> list[Status]:
+    """The final status of each trial."""
+    return [
+        summary.outcome.after(summary.verified).status
+        for _, summary in store.trials()
+        if summary.outcome is not None
+    ]
 
 
 class Copies(ScriptedGenerator):

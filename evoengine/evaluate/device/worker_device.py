@@ -35,19 +35,24 @@ PROFILER_START_S = 60.0  # CUPTI's first measurement in a process takes up to 5 
 
 
 def emulator_device(
-    target: str, checks: Sequence[str], cache_dir: Path, threads: int | None = None
+    target: str,
+    checks: Sequence[str],
+    cache_dir: Path,
+    threads: int | None = None,
+    memory_bytes: int = 0,
 ) -> WorkerDevice:
     """The emulator of a target's GPU on `threads` cores of this machine (None: all that this
     process may use).
 
     `checks` names the checks of checked mode. References are cached in `cache_dir`, so that a spare
-    worker need not compute them again.
+    worker need not compute them again. With `memory_bytes` it is one beside a GPU: its workers get
+    no more memory, the lowest priority, and no GPU.
     """
     cores = threads or len(os.sched_getaffinity(0))
     return WorkerDevice(
         ForkServer(
             "evoengine.evaluate.worker.emulated_worker",
-            [target, str(cores), ",".join(checks), str(cache_dir)],
+            [target, str(cores), ",".join(checks), str(cache_dir), str(memory_bytes)],
         ),
         _emulator_limits,
     )

@@ -6,6 +6,8 @@ nothing is compiled before a task is started.
 
 from __future__ import annotations
 
+import os
+import resource
 import socket
 from pathlib import Path
 
@@ -15,13 +17,18 @@ from evoengine.evaluate.worker.emulated_session import EmulatedSession
 from evoengine.evaluate.worker.serving import Worker
 from evoengine.evaluate.worker.task_functions import AnnounceFunction
 
+LOWEST_PRIORITY = 19
+
 
 def serve(connection: socket.socket, arguments: list[str]) -> None:
     """Serves one parent until it closes `connection`.
 
-    `arguments`: target, threads, checks separated by commas, cache folder of references.
+    `arguments`: target, threads, checks separated by commas, cache folder of references, and the
+    most bytes of memory of a worker beside a GPU (0: there is none).
     """
-    target, threads, checks, cache_dir = arguments
+    target, threads, checks, cache_dir, memory_bytes = arguments
+    if int(memory_bytes):
+        _give_way(int(memory_bytes))
     wanted = [name for name in checks.split(",") if name]
 
     def open_session(
@@ -39,3 +46,11 @@ def serve(connection: socket.socket, arguments: list[str]) -> None:
         )
 
     Worker(connection, open_session).serve()
+
+
+def _give_way(memory_bytes: int) -> None:
+    """Leaves the GPU, and what a verdict on it needs of this machine, to others."""
+    # what can be written, so not the addresses that an emulator reserves; children inherit it
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    os.nice(LOWEST_PRIORITY)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before any function of the task may ask for one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from evoengine.evaluate.worker.backend import (
@@ -93,10 +93,16 @@ class JobRun:
 
     def run(self) -> None:
         """Runs every stage until one ends the job; raises CandidateFailure."""
-        judging = (self._sanitize, self._check, self._time)
-        for stage in (self._measure_activity,) if self.job.activity else judging:
+        for stage in self._stages():
             if self.status is Status.correct:
                 stage()
+
+    def _stages(self) -> Sequence[Callable[[], None]]:
+        if self.job.activity:
+            return (self._measure_activity,)
+        if self.job.only_checked:
+            return (self._sanitize,)
+        return self._sanitize, self._check, self._time
 
     def end(self, status: Status, reason: str, detail: str = "") -> None:
         """Ends the job early; the reason names the step, unless it names the wrong result."""
@@ -141,6 +147,8 @@ class JobRun:
                 if case.run.findings:
                     self._refuse_sanitized(case)
                     return
+                if self.job.only_checked:
+                    self._add_sanitized(case, ok=True)
 
     def _check(self) -> None:
         """Compares the outputs of every case in the job's order; the first wrong one ends the
@@ -198,11 +206,16 @@ class JobRun:
                 )
 
     def _refuse_sanitized(self, case: SanitizedCase) -> None:
-        plan, findings = case.compiled.plan, case.run.findings
-        self.checks.append(
-            CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=(), checked=case.run)
-        )
+        self._add_sanitized(case, ok=False)
+        findings = case.run.findings
         self.end(Status.fault, findings[0], "\n".join(findings))
+
+    def _add_sanitized(self, case: SanitizedCase, ok: bool) -> None:
+        """Adds the check of a case whose outputs are not compared."""
+        plan = case.compiled.plan
+        self.checks.append(
+            CaseCheck(case=plan.case, hidden=plan.hidden, ok=ok, sets=(), checked=case.run)
+        )
 
     def _refuse_timed(self, case: TimedCase) -> None:
         plan = case.compiled.plan
