@@ -34,9 +34,12 @@ __all__ = [
 
 # The same examples on every run, and no limit on their time: the machine may be busy. Look for new
 # ones with `pytest --hypothesis-profile=explore`.
-settings.register_profile("same", derandomize=True, deadline=None, max_examples=150, database=None)
+for profile, examples in (("sample", 50), ("whole", 150)):
+    settings.register_profile(
+        profile, derandomize=True, deadline=None, max_examples=examples, database=None
+    )
 settings.register_profile("explore", deadline=None, max_examples=5000)
-settings.load_profile("same")
+settings.load_profile("sample")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -44,6 +47,11 @@ def _no_terminal() -> None:
     """Processes of pytest-xdist are given the width of a terminal, which tables would fit."""
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    if session.config.getoption("whole") and not session.config.getoption("hypothesis_profile"):
+        settings.load_profile("whole")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -301,24 +301,38 @@ def test_an_end_that_is_cancelled_has_reached_every_pair(stage: Stage) -> None:
     assert stage.play(scene) == 6
 
 
-def test_a_pair_is_ended_if_the_one_after_it_cannot_be_forked(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def fail_from(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From this pair on, none can be forked."""
     spawn, numbers = RunnerPair.spawn, iter(range(100))
 
-    async def fails_at_third(pair: RunnerPair) -> None:
-        if next(numbers) == 2:
+    async def fails(pair: RunnerPair) -> None:
+        if next(numbers) >= number:
             raise WorkerError("no more processes")
         await spawn(pair)
 
+    monkeypatch.setattr(RunnerPair, "spawn", fails)
+
+
+def test_a_pair_is_ended_if_the_one_after_it_cannot_be_forked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scene(device: GraderDevice) -> Any:
-        monkeypatch.setattr(RunnerPair, "spawn", fails_at_third)
+        fail_from(1, monkeypatch)  # the holder's
         with pytest.raises(WorkerError, match="no more processes"):
-            # one pair, one that stands by; then the holder takes that one, and the third fails
             await raced(device, racer("a"), racer("b"))
         return children_of(device), all_processes(device)
 
     assert stage.play(scene) == (set(), [])
+
+
+def test_a_spare_pair_that_cannot_be_forked_costs_no_result(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(device: GraderDevice) -> Any:
+        fail_from(2, monkeypatch)
+        return (await raced(device, racer("a"), racer("b"))).status, len(kept(device))
+
+    assert stage.play(scene) == (Status.correct, 2)
 
 
 def test_a_grader_that_dies_in_a_race_is_our_fault_and_the_next_race_has_a_new_one(

@@ -248,6 +248,10 @@ class HostToken:
         with self.held():
             yield
 
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        yield
+
     def starts(self) -> int | None:
         return self.started
 

@@ -362,10 +362,14 @@ def test_a_time_that_the_host_never_sees_is_a_cheat_and_a_busy_host_is_none(
     assert sides.take().candidate_us
 
 
-def test_a_gpu_that_others_use_makes_the_host_wait_for_both_sides(sides: FakeSides) -> None:
-    sides.host_gap_us = lambda: 900.0
-    sides.baseline.host_gap_us = 800.0
+def test_a_gpu_that_others_use_makes_the_host_wait_for_both_sides_which_hides_no_work(
+    sides: FakeSides,
+) -> None:
+    sides.host_gap_us, sides.baseline.host_gap_us = lambda: 350.0, 300.0
     assert sides.take().candidate_us
+    sides.host_gap_us, sides.baseline.host_gap_us = lambda: 900.0, 5000.0
+    with pytest.raises(Cheated, match="at least 700 us more on the host's clock"):
+        sides.take()
 
 
 def test_a_sign_of_life_comes_before_every_replay(sides: FakeSides) -> None:
