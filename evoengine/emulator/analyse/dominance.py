@@ -1,4 +1,4 @@
-"""Post-dominators: the blocks where all paths from a branch meet again.
+"""Dominators, and post-dominators: the blocks where all paths from a branch meet again.
 
 A divergent branch opens a region. From its immediate post-dominator on, every lane that has not
 exited runs again, so code there needs no mask.
@@ -10,30 +10,45 @@ from collections.abc import Sequence
 
 
 def post_dominators(successors: Sequence[tuple[int, ...]]) -> list[int]:
-    """The immediate post-dominator of every block; len(successors) stands for the function's exit.
-
-    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001), on the graph with its edges
-    reversed.
-    """
+    """The immediate post-dominator of every block; len(successors) is the function's exit."""
     exit_ = len(successors)
     after = [items or (exit_,) for items in successors]
-    before = _reversed_edges(after)
-    order = _post_order(before, exit_)
+    before = _edges_from_exit(after)
+    # the dominators of the graph with its edges reversed
+    found = dominators(post_order(before, exit_), after)
+    return [found[number] for number in range(exit_)]
+
+
+def dominators(order: Sequence[int], before: Sequence[Sequence[int]]) -> dict[int, int]:
+    """The immediate dominator of every node in `order`, the post-order of those that its last one
+    reaches; `before` has the predecessors of each.
+
+    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001).
+    """
     rank = {number: place for place, number in enumerate(order)}
-    found = {exit_: exit_}
+    found = {order[-1]: order[-1]}
     changed = True
     while changed:
         changed = False
         for number in reversed(order[:-1]):
-            first, *others = (item for item in after[number] if item in found)
+            first, *others = (item for item in before[number] if item in found)
             for other in others:
                 first = _nearest_common(found, rank, first, other)
             changed |= found.get(number) != first
             found[number] = first
-    return [found[number] for number in range(exit_)]
+    return found
 
 
-def _reversed_edges(after: list[tuple[int, ...]]) -> list[list[int]]:
+def reversed_edges(after: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """The predecessors of each of `count` nodes; `after` has the successors of the first ones."""
+    before: list[list[int]] = [[] for _ in range(count)]
+    for number, items in enumerate(after):
+        for item in items:
+            before[item].append(number)
+    return before
+
+
+def _edges_from_exit(after: list[tuple[int, ...]]) -> list[list[int]]:
     """The predecessors of every block.
 
     A loop that is left only by the exit of some lanes, or never, does not reach the function's
@@ -42,19 +57,16 @@ def _reversed_edges(after: list[tuple[int, ...]]) -> list[list[int]]:
     """
     exit_ = len(after)
     while True:
-        before: list[list[int]] = [[] for _ in range(exit_ + 1)]
-        for number, items in enumerate(after):
-            for item in items:
-                before[item].append(number)
-        reached = set(_post_order(before, exit_))
+        before = reversed_edges(after, exit_ + 1)
+        reached = set(post_order(before, exit_))
         lost = [number for number in range(exit_) if number not in reached]
         if not lost:
             return before
         after[lost[-1]] = (*after[lost[-1]], exit_)
 
 
-def _post_order(edges: Sequence[Sequence[int]], start: int) -> list[int]:
-    """The blocks that are reachable from `start`, in post-order."""
+def post_order(edges: Sequence[Sequence[int]], start: int) -> list[int]:
+    """The nodes that are reachable from `start`, in post-order."""
     order, seen, stack = list[int](), {start}, [(start, iter(edges[start]))]
     while stack:
         number, rest = stack[-1]
@@ -69,7 +81,7 @@ def _post_order(edges: Sequence[Sequence[int]], start: int) -> list[int]:
 
 
 def _nearest_common(found: dict[int, int], rank: dict[int, int], a: int, b: int) -> int:
-    """The nearest post-dominator that two blocks share."""
+    """The nearest dominator that two nodes share."""
     while a != b:
         while rank[a] < rank[b]:
             a = found[a]

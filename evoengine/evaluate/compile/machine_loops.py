@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evoengine.emulator.analyse.dominance import dominators, post_order, reversed_edges
 from evoengine.evaluate.compile import opcodes
 
 Word = tuple[int, int]  # the lower and the upper 64 bits of an instruction
@@ -73,16 +74,15 @@ def _branch_offset(low: int, compute: int) -> int:
 
 def _natural_loops(after: list[list[int]]) -> dict[int, set[int]]:
     """The instructions of each loop by its first one."""
-    before: list[list[int]] = [[] for _ in after]
-    for number, items in enumerate(after):
-        for item in items:
-            before[item].append(number)
-    order = _reverse_post_order(after)
-    dominator = _dominators(order, before)
+    if not after:
+        return {}
+    before, order = reversed_edges(after, len(after)), post_order(after, 0)
+    found = dominators(order, before)
+    rank = {number: place for place, number in enumerate(order)}
     bodies: dict[int, set[int]] = {}
     for number in order:
         for header in after[number]:
-            if _dominates(dominator, order, header, number):
+            if _dominates(found, rank, header, number):
                 bodies.setdefault(header, {header}).update(_body(before, header, number))
     return bodies
 
@@ -98,51 +98,7 @@ def _body(before: list[list[int]], header: int, last: int) -> set[int]:
     return found
 
 
-def _reverse_post_order(after: list[list[int]]) -> dict[int, int]:
-    """Place in the order by instruction, for those that the first instruction reaches."""
-    done, seen = list[int](), {0}
-    stack = [(0, iter(after[0]))] if after else []
-    while stack:
-        number, rest = stack[-1]
-        item = next((item for item in rest if item not in seen), None)
-        if item is None:
-            done.append(number)
-            stack.pop()
-        else:
-            seen.add(item)
-            stack.append((item, iter(after[item])))
-    return {number: place for place, number in enumerate(reversed(done))}
-
-
-def _dominators(order: dict[int, int], before: list[list[int]]) -> dict[int, int]:
-    """The immediate dominator of each instruction.
-
-    Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm (2001).
-    """
-    found = dict.fromkeys(list(order)[:1], 0)
-    changed = True
-    while changed:
-        changed = False
-        for number in list(order)[1:]:
-            known = [item for item in before[number] if item in found]
-            nearest = known[0]
-            for item in known[1:]:
-                nearest = _meeting(found, order, nearest, item)
-            changed |= found.get(number) != nearest
-            found[number] = nearest
-    return found
-
-
-def _meeting(found: dict[int, int], order: dict[int, int], one: int, other: int) -> int:
-    while one != other:
-        if order[one] > order[other]:
-            one = found[one]
-        else:
-            other = found[other]
-    return one
-
-
-def _dominates(found: dict[int, int], order: dict[int, int], upper: int, lower: int) -> bool:
-    while order[lower] > order[upper]:
+def _dominates(found: dict[int, int], rank: dict[int, int], upper: int, lower: int) -> bool:
+    while rank[lower] < rank[upper]:
         lower = found[lower]
     return lower == upper
