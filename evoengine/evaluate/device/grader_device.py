@@ -28,6 +28,7 @@ from evoengine.evaluate.device.step_failures import (
     killed_twice,
     timed_out,
 )
+from evoengine.evaluate.device.turn import Turn
 from evoengine.evaluate.device.worker_device import (
     START_S,
     gpu_limits,
@@ -89,7 +90,7 @@ class GraderDevice:
         self._gone: list[int] = []  # pairs that ended since the grader was last told
         self._killed_twice = False  # whether the last candidate's process was
         self._has_profiler = False  # whether the grader has measured kernel activity
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
         self._asked = 0  # jobs and races that wait or are under way
 
     async def start(self, task: Task, task_path: str) -> Environment:
@@ -98,8 +99,10 @@ class GraderDevice:
         return await self._start_grader()
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        """Runs one job at a time; a broken process is replaced before the next one."""
-        async with self._in_turn():
+        """Runs one job at a time, a verification before the first verdicts that wait; a broken
+        process is replaced before the next one.
+        """
+        async with self._in_turn(soon=verify):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             try:
@@ -120,7 +123,7 @@ class GraderDevice:
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """Races two candidates, each in runners that run no other."""
-        async with self._in_turn():
+        async with self._in_turn(soon=True):
             if self._task is None:
                 raise WorkerError("the device was asked to race before it was started")
             try:
@@ -152,11 +155,11 @@ class GraderDevice:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     @asynccontextmanager
-    async def _in_turn(self) -> AsyncIterator[None]:
-        """One job or race at a time."""
+    async def _in_turn(self, soon: bool = False) -> AsyncIterator[None]:
+        """One job or race at a time; one that is due `soon` before those that are not."""
         self._asked += 1
         try:
-            async with self._turn:
+            async with self._turn.taken(soon):
                 yield
         finally:
             self._asked -= 1

@@ -22,6 +22,7 @@ from evoengine.evaluate.device.step_failures import (
     killed_twice,
     timed_out,
 )
+from evoengine.evaluate.device.turn import Turn
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import Done, Ready, Run, Start
 from evoengine.protocols import Job, Progress, RaceReport, Report
@@ -112,7 +113,7 @@ class WorkerDevice:
         self._environment: Environment | None = None
         self._spare: asyncio.Task[tuple[WorkerProcess, Environment]] | None = None
         self._killed_twice = False  # whether the last candidate's process was
-        self._turn = asyncio.Lock()
+        self._turn = Turn()
 
     async def start(self, task: Task, task_path: str) -> Environment:
         """Starts the judging process; raises DeviceError, TaskError or WorkerError."""
@@ -121,8 +122,12 @@ class WorkerDevice:
         return self._environment
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        """Runs one job at a time; a broken process is replaced before the next one."""
-        async with self._turn:
+        """Runs one job at a time; a broken process is replaced before the next one.
+
+        A verification goes before the first verdicts that wait: trials settle in order, and the one
+        that it belongs to is mostly the next.
+        """
+        async with self._turn.taken(soon=verify):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             if self._worker is not None and verify and self._worker.jobs:

@@ -236,6 +236,20 @@ def test_a_fresh_process_has_run_no_other_candidate(backend):
     assert first == second != verify
 
 
+def test_a_verification_goes_before_the_first_verdicts_that_wait(scripted):
+    async def scene(device: Device) -> list[str]:
+        job, ended = await scripted.job("correct"), list[str]()
+
+        async def judge(name: str, verify: bool = False) -> None:
+            await device.run(job, lambda _: None, verify=verify)
+            ended.append(name)
+
+        await asyncio.gather(judge("1"), judge("2"), judge("3"), judge("verify 1", verify=True))
+        return ended
+
+    assert scripted.play(scene) == ["1", "verify 1", "2", "3"]
+
+
 def test_a_cancelled_job_leaves_a_healthy_device(backend):
     async def scene(device: Device) -> Any:
         endless, correct = await backend.job("endless"), await backend.job("correct")

@@ -1,0 +1,61 @@
+"""A device's turn: one holder at a time, verifications before first verdicts, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from evoengine.evaluate.device.turn import Turn
+
+
+async def _take(turn: Turn, name: str, soon: bool, order: list[str]) -> None:
+    async with turn.taken(soon):
+        order.append(name)
+        await asyncio.sleep(0)
+
+
+def test_those_that_wait_soon_come_first_and_each_kind_in_its_order() -> None:
+    async def run() -> list[str]:
+        turn, order = Turn(), list[str]()
+        waiting = [("a", False), ("b", False), ("c", True), ("d", False), ("e", True)]
+        await asyncio.gather(*(_take(turn, name, soon, order) for name, soon in waiting))
+        return order
+
+    assert asyncio.run(run()) == ["a", "c", "e", "b", "d"]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.none() | st.integers(0, 12)), min_size=1, max_size=6))
+def test_one_at_a_time_and_the_turn_survives_every_cancelled_waiter(
+    waiters: list[tuple[bool, int | None]],
+) -> None:
+    """Each waiter may be cancelled after so many steps of the loop."""
+
+    async def run() -> None:
+        turn, holders, most, ended = Turn(), 0, 0, 0
+
+        async def hold(soon: bool) -> None:
+            nonlocal holders, most, ended
+            async with turn.taken(soon):
+                holders += 1
+                most = max(most, holders)
+                try:
+                    await asyncio.sleep(0)
+                finally:
+                    holders -= 1
+            ended += 1
+
+        tasks = [asyncio.create_task(hold(soon)) for soon, _ in waiters]
+        for step in range(13):
+            for task, (_, cancelled_at) in zip(tasks, waiters, strict=True):
+                if cancelled_at == step:
+                    task.cancel()
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await hold(False)  # the turn is free again
+        assert most == 1
+        assert ended >= 1 + sum(at is None for _, at in waiters)
+
+    asyncio.run(run())
