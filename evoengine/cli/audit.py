@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evoengine.cli.device_option import DEVICE_HELP
+from evoengine.cli import device_option
 
 
 def audit(
@@ -17,7 +17,7 @@ def audit(
             help="A task file, or the name of a packaged task; see `evoengine tasks`.",
         ),
     ],
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
+    device: device_option.Device = "auto",
     json: Annotated[bool, typer.Option("--json", help="The rows as JSON on stdout.")] = False,
 ) -> None:
     """Audit a task: put plainly wrong outputs (zeros, copies of inputs, another seed's output, one

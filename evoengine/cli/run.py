@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from evoengine.cli import device_option
 from evoengine.cli import search_options as options
-from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
 from evoengine.cli.run_argument import RUNS_DIR
 
 
@@ -47,8 +47,8 @@ def run(
     timeout: options.Timeout = None,
     retries: options.Retries = None,
     patience: options.Patience = None,
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
-    check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
+    device: device_option.Device = "auto",
+    check: device_option.Check = None,
     kernel: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="Starting kernel, instead of the task's; repeatable."),
