@@ -170,20 +170,25 @@ class GraderDevice:
     async def _judge_in_own_runners(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate in a pair that has run no other, and keeps the pair for its races."""
         progress("changing to a new process")
+        async with self._shared_pair_aside():
+            report = await self._judge_again_if_killed(job, progress)
+            if self._pair is not None and report.status is Status.correct:
+                own, self._pair = self._pair, None
+                self._end_later(self._own.keep(job.candidate, own))
+            return report
+
+    @asynccontextmanager
+    async def _shared_pair_aside(self) -> AsyncIterator[None]:
+        """Sets the pair of first verdicts aside, so that the next job gets a new one, which is
+        ended at the end if it is still there.
+        """
         shared, self._pair = self._pair, None
         try:
-            report = await self._judge_again_if_killed(job, progress)
-            own, self._pair = self._pair, None
-            if own is not None and report.status is Status.correct:
-                self._end_later(self._own.keep(job.candidate, own))
-            elif own is not None:
-                await self._end([own])
-            return report
+            yield
         finally:
-            # only left where judging failed
-            unfinished, self._pair = self._pair, shared
-            if unfinished is not None:
-                await self._end([unfinished])
+            own, self._pair = self._pair, shared
+            if own is not None:
+                await self._end([own])
 
     async def _race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """One race; only where it was run to its end, both pairs are kept."""
@@ -244,13 +249,8 @@ class GraderDevice:
         """Measures kernel activity in a pair that runs nothing else."""
         progress("changing to a new process")
         self._has_profiler = True
-        shared, self._pair = self._pair, None
-        try:
+        async with self._shared_pair_aside():
             return await self._judge_again_if_killed(job, progress)
-        finally:
-            profiled, self._pair = self._pair, shared
-            if profiled is not None:
-                await self._end([profiled])
 
     async def _judge_again_if_doubtful(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate that crashed once more, if its process had run others: one of them may
