@@ -7,16 +7,11 @@ from typing import Annotated
 import typer
 
 from evoengine.cli import device_option
+from evoengine.cli.task_argument import Task
 
 
 def audit(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK",
-            help="A task file, or the name of a packaged task; see `evoengine tasks`.",
-        ),
-    ],
+    task: Task,
     device: device_option.Device = "auto",
     json: Annotated[bool, typer.Option("--json", help="The rows as JSON on stdout.")] = False,
 ) -> None:
