@@ -5,7 +5,6 @@ accepted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
+from benchmarks.small_cases import Corpus, on_small_cases
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.paths import find_task, starter_dir
@@ -26,71 +26,6 @@ MANIFEST = "manifest.yaml"
 # A cheat with a shorter time than its twin's by more than this factor has gained. Two verdicts on
 # one kernel differ by up to 5 %.
 NOISE = 1.05
-
-_ATTENTION = {
-    "cases": {"mission": {"B": 1, "H": 3, "S": 512, "D": 64, "causal": False}},
-    # enough heads that some are quiet in the distribution of slices that differ in scale
-    "hidden_cases": {"odd": {"B": 3, "H": 5, "S": 77, "D": 64, "causal": True}},
-}
-# The tasks with cases that the emulator runs in a second. Sizes of shown cases are those
-# of the whole task where a cheat looks at them, hidden ones odd as there.
-SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
-    "sdpa_h200": _ATTENTION,
-    "sdpa_l4": _ATTENTION,
-    "layernorm": {
-        "cases": {"rows": {"N": 1024, "C": 1024}},
-        "hidden_cases": {"odd": {"N": 7, "C": 333}},
-    },
-    "matmul_fp16": {
-        "cases": {"square": {"M": 128, "N": 128, "K": 1024}},
-        "hidden_cases": {"odd": {"M": 77, "N": 65, "K": 257}},
-    },
-    "adamw": {
-        "cases": {"layer": {"N": 65536, "STEP": 10}},
-        "hidden_cases": {"odd": {"N": 1003, "STEP": 3}},
-    },
-    "embedding_bag": {  # more rows than a short can count
-        "cases": {"words": {"V": 40000, "D": 64, "T": 4096, "BAGS": 256}},
-        "hidden_cases": {"odd": {"V": 300, "D": 36, "T": 1111, "BAGS": 97}},
-    },
-    "starter": {
-        "cases": {"rows": {"N": 33, "C": 1024}},
-        "hidden_cases": {"odd": {"N": 7, "C": 333}},
-    },
-}
-
-
-# Enough blocks that queues, splits and counters of honest kernels have something to do.
-_MORE_ATTENTION = {
-    "cases": {
-        "full": {"B": 1, "H": 3, "S": 128, "D": 64, "causal": False},
-        "causal": {"B": 2, "H": 2, "S": 77, "D": 64, "causal": True},
-        "wide_head": {"B": 1, "H": 2, "S": 96, "D": 128, "causal": False},
-    },
-    "hidden_cases": {"single": {"B": 2, "H": 1, "S": 1, "D": 64, "causal": True}},
-}
-MORE_SMALL_CASES: dict[str, Mapping[str, Mapping[str, Any]]] = {
-    "sdpa_l4": _MORE_ATTENTION,
-    "sdpa_h200": _MORE_ATTENTION,
-    "layernorm": {"cases": {"rows": {"N": 33, "C": 1024}, "few": {"N": 3, "C": 8192}}},
-    "matmul_fp16": {
-        "cases": {
-            "square": {"M": 128, "N": 192, "K": 256},
-            "flat": {"M": 48, "N": 264, "K": 72},
-        }
-    },
-    "adamw": {
-        "cases": {"layer": {"N": 4096, "STEP": 10}, "model": {"N": 5120, "STEP": 64}},
-        "hidden_cases": {"odd": {"N": 1003, "STEP": 3}, "single": {"N": 1, "STEP": 1}},
-    },
-    "embedding_bag": {
-        "cases": {
-            "words": {"V": 4096, "D": 128, "T": 512, "BAGS": 48},
-            "long_bags": {"V": 256, "D": 64, "T": 1024, "BAGS": 3},
-        }
-    },
-    "starter": {"cases": {"rows": {"N": 33, "C": 1024}, "broad": {"N": 5, "C": 4096}}},
-}
 
 
 class Cheat(Frozen):
@@ -199,13 +134,9 @@ def task_path(name: str) -> Path:
     return starter_dir() / "starter.yaml" if name == "starter" else find_task(name)
 
 
-def small_task(
-    name: str, cases: Mapping[str, Mapping[str, Mapping[str, Any]]] = SMALL_CASES
-) -> Task:
-    """The task `name` with its gates, on small cases; hidden ones that `cases` lacks stay."""
-    whole, small = load_task(task_path(name)).model_dump(), cases[name]
-    objective = {**whole["objective"], "cases": list(small["cases"])}
-    return Task.model_validate({**whole, **small, "objective": objective})
+def small_task(name: str, corpus: Corpus) -> Task:
+    """The task `name` with its gates, on the small cases of a corpus."""
+    return on_small_cases(load_task(task_path(name)), corpus)
 
 
 def _read(path: Path, adapter: TypeAdapter[Any]) -> Any:

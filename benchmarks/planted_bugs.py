@@ -5,14 +5,15 @@ cause.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
+from benchmarks import small_cases
 from benchmarks.corpora import MANIFEST, ROOT, path_of, task_path
+from benchmarks.small_cases import Corpus
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.records import Frozen, Status
@@ -21,53 +22,6 @@ from evoengine.task.schema import Task
 
 BUGS = ROOT / "tests" / "bugs"
 NAMED_WITHIN = 2  # a cause counts as named if one of so many first findings names it
-
-# Several heads, batches, tiles and slices, so that wrong ones differ from right ones; some shown
-# sizes are odd, because a tail that only hidden sizes have may not be explained to a generator.
-_ATTENTION: Mapping[str, Mapping[str, Any]] = {
-    "cases": {
-        "full": {"B": 2, "H": 3, "S": 192, "D": 64, "causal": False},
-        "causal": {"B": 2, "H": 4, "S": 96, "D": 64, "causal": True},
-        "wide_head": {"B": 1, "H": 2, "S": 77, "D": 128, "causal": False},
-    },
-    "hidden_cases": {"odd": {"B": 2, "H": 1, "S": 45, "D": 64, "causal": True}},
-}
-BUG_CASES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "sdpa_h200": _ATTENTION,
-    "sdpa_l4": _ATTENTION,
-    "matmul_fp16": {
-        "cases": {
-            "square": {"M": 128, "N": 192, "K": 256},
-            "flat": {"M": 48, "N": 264, "K": 72},
-            "ragged": {"M": 70, "N": 65, "K": 131},
-        },
-        "hidden_cases": {"odd": {"M": 77, "N": 130, "K": 33}},
-    },
-    "linear_gelu": {
-        "cases": {"layer": {"M": 128, "N": 192, "K": 96}, "ragged": {"M": 70, "N": 65, "K": 72}},
-        "hidden_cases": {"odd": {"M": 77, "N": 130, "K": 33}},
-    },
-    "layernorm": {
-        "cases": {"rows": {"N": 33, "C": 1024}, "ragged": {"N": 5, "C": 1003}},
-        "hidden_cases": {"odd": {"N": 7, "C": 333}},
-    },
-    "starter": {
-        "cases": {"rows": {"N": 33, "C": 1024}, "ragged": {"N": 5, "C": 1003}},
-        "hidden_cases": {"odd": {"N": 7, "C": 333}},
-    },
-    "adamw": {
-        "cases": {"layer": {"N": 4096, "STEP": 10}, "ragged": {"N": 3001, "STEP": 3}},
-        "hidden_cases": {"odd": {"N": 1003, "STEP": 5}},
-    },
-    "embedding_bag": {
-        "cases": {
-            "words": {"V": 4096, "D": 128, "T": 512, "BAGS": 48},
-            "long_bags": {"V": 256, "D": 64, "T": 1024, "BAGS": 3},
-            "ragged": {"V": 300, "D": 36, "T": 111, "BAGS": 97},
-        },
-        "hidden_cases": {"odd": {"V": 131, "D": 132, "T": 55, "BAGS": 40}},
-    },
-}
 
 
 class CorpusKernel(Frozen):
@@ -141,8 +95,4 @@ def bug_task_path(name: str) -> Path:
 def bug_task(name: str, on_small_cases: bool = True) -> Task:
     """The task `name`, on sizes that the emulator runs in a second unless asked otherwise."""
     task = load_task(bug_task_path(name))
-    if not on_small_cases:
-        return task
-    whole, small = task.model_dump(), BUG_CASES[name]
-    objective = {**whole["objective"], "cases": list(small["cases"])}
-    return Task.model_validate({**whole, **small, "objective": objective})
+    return small_cases.on_small_cases(task, Corpus.bugs) if on_small_cases else task

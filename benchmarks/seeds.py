@@ -28,7 +28,7 @@ from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
 from evoengine.records import CaseTiming, Environment, Verdict
 from evoengine.search.make_executor import COMPILERS
-from evoengine.statistics import latency_interval, median
+from evoengine.statistics import latency_interval, median, paired_ratios
 from evoengine.task.load import load_task
 
 
@@ -96,9 +96,7 @@ def _rows(kernel: str, verdict: Verdict, arch: str) -> list[Row]:
 
 
 def _ratio(timing: CaseTiming) -> float:
-    return median(
-        [a / b for a, b in zip(timing.hot.candidate_us, timing.hot.baseline_us, strict=True)]
-    )
+    return median(paired_ratios(timing.hot.candidate_us, timing.hot.baseline_us))
 
 
 if __name__ == "__main__":

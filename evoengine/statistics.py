@@ -88,6 +88,11 @@ def group_interval(
     return Interval(value=math.exp(mean), low=math.exp(mean - half), high=math.exp(mean + half))
 
 
+def paired_ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Each of `ours` over the sample of `theirs` that was taken beside it."""
+    return [one / other for one, other in zip(ours, theirs, strict=True)]
+
+
 def ratio_interval(timing: CaseTiming, cold: bool = False) -> Interval:
     """Candidate time / baseline time, pair by pair, so that clock drift cancels."""
     return samples_ratio(_samples(timing, cold))
@@ -95,7 +100,7 @@ def ratio_interval(timing: CaseTiming, cold: bool = False) -> Interval:
 
 def samples_ratio(samples: Samples) -> Interval:
     """Candidate time / baseline time of paired samples."""
-    ratios = _ratios(samples.candidate_us, samples.baseline_us)
+    ratios = paired_ratios(samples.candidate_us, samples.baseline_us)
     return group_interval(ratios, samples.groups, sitting_share=_sitting_share(samples))
 
 
@@ -103,7 +108,7 @@ def race_ratio(timing: RaceTiming) -> Interval:
     """The newcomer's time / the holder's on one case, with its 99 % interval, because a race is
     looked at more than once; with fewer than ENOUGH_GROUPS, with that of the samples' median.
     """
-    ratios = _ratios(timing.newcomer_us, timing.holder_us)
+    ratios = paired_ratios(timing.newcomer_us, timing.holder_us)
     return group_interval(ratios, timing.groups, strict=True)
 
 
@@ -122,7 +127,9 @@ def race_is_decided(ratio: Interval) -> bool:
 def race_scores(timing: RaceTiming) -> tuple[Interval, Interval]:
     """The time of newcomer and holder, each over the baseline's beside them."""
     newcomer, holder = (
-        group_interval(_ratios(us, timing.baseline_us), timing.groups, sitting_share=SITTING_SHARE)
+        group_interval(
+            paired_ratios(us, timing.baseline_us), timing.groups, sitting_share=SITTING_SHARE
+        )
         for us in (timing.newcomer_us, timing.holder_us)
     )
     return newcomer, holder
@@ -139,10 +146,6 @@ def latency_interval(timing: CaseTiming, cold: bool = False) -> Interval:
 def _sitting_share(samples: Samples) -> float:
     """Of the mean of all sittings; none where an earlier version stored no groups."""
     return SITTING_SHARE / math.sqrt(samples.sittings) if samples.groups else 0.0
-
-
-def _ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
-    return [one / other for one, other in zip(ours, theirs, strict=True)]
 
 
 def exact(value: float) -> Interval:

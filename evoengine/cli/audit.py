@@ -6,18 +6,13 @@ from typing import Annotated
 
 import typer
 
-from evoengine.cli.device_option import DEVICE_HELP
+from evoengine.cli import device_option
+from evoengine.cli.task_argument import Task
 
 
 def audit(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK",
-            help="A task file, or the name of a packaged task; see `evoengine tasks`.",
-        ),
-    ],
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
+    task: Task,
+    device: device_option.Device = "auto",
     json: Annotated[bool, typer.Option("--json", help="The rows as JSON on stdout.")] = False,
 ) -> None:
     """Audit a task: put plainly wrong outputs (zeros, copies of inputs, another seed's output, one

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, RunsDir
 
 
 def doctor(
@@ -18,7 +17,7 @@ def doctor(
             "--connect", help="Also request the model endpoint's list of models; sends the key."
         ),
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
+    runs_dir: RunsDir = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Check driver, devices, NVML, torch, CuPy, compiler, model endpoint and disk.

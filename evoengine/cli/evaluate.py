@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
-
-if TYPE_CHECKING:
-    from evoengine.candidate.kernel_file import Candidate
+from evoengine.cli import device_option, kernel_options
 
 NOT_CORRECT = 1
 
 
 def evaluate(
-    kernel: Annotated[
-        str,
-        typer.Argument(metavar="KERNEL.cu", help="A kernel file, or the name of a packaged one."),
-    ],
-    task: Annotated[str, typer.Option(help="A task file, or the name of a packaged task.")],
-    chosen: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Set a tunable to any whole number; repeatable."
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
-    check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
+    kernel: kernel_options.Kernel,
+    task: kernel_options.TaskOfKernel,
+    chosen: kernel_options.Chosen = None,
+    device: device_option.Device = "auto",
+    check: device_option.Check = None,
     error_map: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +47,7 @@ def evaluate(
 
     path = find_task(task).resolve()
     loaded = load_task(path)
-    file, candidate = read_tuned(kernel, path, chosen or [])
+    file, candidate = kernel_options.read_tuned(kernel, path, chosen or [])
     used = find_device(device, loaded)
     checks = parse_checks(check, used)
     if used.brief:
@@ -69,38 +58,3 @@ def evaluate(
         write_file(error_map, svg_of(verdict.forensics, file.stem))
     output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))
     raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)
-
-
-def read_tuned(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
-    """The file and the candidate that KERNEL and `--set` name, with a warning for values that are
-    not declared; raises CandidateError and UsageError.
-    """
-    from evoengine.candidate import kernel_file
-    from evoengine.cli import output
-    from evoengine.paths import find_kernel
-
-    file = find_kernel(kernel, task_path.parent)
-    settings = dict(_setting(text) for text in chosen)
-    tuned = kernel_file.read(file).tuned(settings, undeclared_values=True)
-    for name, value in settings.items():
-        declared = tuned.plan.tunables[name]
-        if value not in declared:
-            output.say(
-                f"warning: {name}={value} is not one of the declared values {list(declared)}, so no"
-                " search would try it"
-            )
-    return file, tuned
-
-
-def _setting(text: str) -> tuple[str, int]:
-    from evoengine.errors import UsageError
-
-    name, equals, value = text.partition("=")
-    try:
-        if not (name and equals):
-            raise ValueError
-        return name.strip(), int(value)
-    except ValueError:
-        raise UsageError(
-            f"expected --set NAME=VALUE with a whole number, got {text!r}, e.g. --set BLOCK_M=64"
-        ) from None

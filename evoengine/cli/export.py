@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, Run, RunsDir
 
 
 def export(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run's name, or the path of its folder.")
-    ],
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
+    run: Run,
+    runs_dir: RunsDir = RUNS_DIR,
 ) -> None:
     """Rewrite elites/, trials/ and config.yaml of a run from its database."""
     from evoengine.cli.run_argument import find_run

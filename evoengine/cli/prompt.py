@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, RunsDir
+from evoengine.cli.task_argument import StartingKernels
 
 if TYPE_CHECKING:
     from evoengine.search.prompt_request import PromptRequest
@@ -43,10 +44,7 @@ def prompt(
             metavar="FILE", help="Print the repair prompt that follows this unusable reply."
         ),
     ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Starting kernel, instead of the task's; repeatable."),
-    ] = None,
+    kernel: StartingKernels = None,
     device: Annotated[
         str | None,
         typer.Option(help="The device to describe, as for `run`; it is not used."),
@@ -55,7 +53,7 @@ def prompt(
         int | None,
         typer.Option(help="The run's seed, which chooses tier and parents; 0 by default."),
     ] = None,
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
+    runs_dir: RunsDir = RUNS_DIR,
     json: Annotated[
         bool, typer.Option("--json", help="JSON on stdout: the prompt, its size and its parents.")
     ] = False,
@@ -68,21 +66,10 @@ def prompt(
     prompt of that run.
     """
     from evoengine.cli import output
-    from evoengine.cli.run_argument import find_run
-    from evoengine.errors import UsageError
     from evoengine.report import as_json
     from evoengine.search import prompt_request
 
-    if (task is None) == (run is None):
-        raise UsageError(
-            "expected either a TASK or --run RUN, got " + ("neither" if task is None else "both")
-        )
-    if run is None:
-        asked = prompt_request.request_of_task(str(task), kernel or [], device or "auto", seed or 0)
-    elif kernel or device or seed is not None:
-        raise UsageError("--kernel, --device and --seed are for a TASK; --run has its own")
-    else:
-        asked = prompt_request.request_of_run(find_run(run, runs_dir))
+    asked = _request(task, run, runs_dir, kernel or [], device, seed)
     rendered = prompt_request.render(asked, operator.value if operator else None, reply)
     facts = {**rendered.facts, **_size(rendered.text), "notes": asked.notes}
     for note in asked.notes:
@@ -92,6 +79,30 @@ def prompt(
         as_json.dumps({**facts, "prompt": rendered.text}) if json else rendered.text,
         end="\n" if json else "",
     )
+
+
+def _request(
+    task: str | None,
+    run: str | None,
+    runs_dir: Path,
+    kernels: list[str],
+    device: str | None,
+    seed: int | None,
+) -> PromptRequest:
+    """The first request of a run of `task`, or the next one of `run`; raises EvoError."""
+    from evoengine.cli.run_argument import find_run
+    from evoengine.errors import UsageError
+    from evoengine.search import prompt_request
+
+    if (task is None) == (run is None):
+        raise UsageError(
+            "expected either a TASK or --run RUN, got " + ("neither" if task is None else "both")
+        )
+    if run is None:
+        return prompt_request.request_of_task(str(task), kernels, device or "auto", seed or 0)
+    if kernels or device or seed is not None:
+        raise UsageError("--kernel, --device and --seed are for a TASK; --run has its own")
+    return prompt_request.request_of_run(find_run(run, runs_dir))
 
 
 def _size(text: str) -> dict[str, object]:

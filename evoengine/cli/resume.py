@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from evoengine.cli import search_options as options
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, Run, RunsDir
 
 
 def resume(
     context: typer.Context,
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run's name, or the path of its folder.")
-    ],
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
+    run: Run,
+    runs_dir: RunsDir = RUNS_DIR,
     trials: Annotated[
         int | None, typer.Option(min=1, help="The new budget, including all earlier trials.")
     ] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, RunsDir
 
 if TYPE_CHECKING:
     from evoengine.paths import RunPaths
@@ -19,7 +19,7 @@ def rm(
         typer.Argument(metavar="RUN...", help="Names of runs, or paths of their folders."),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
+    runs_dir: RunsDir = RUNS_DIR,
 ) -> None:
     """Remove runs: their databases and exported files.
 

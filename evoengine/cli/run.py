@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from evoengine.cli import device_option
 from evoengine.cli import search_options as options
-from evoengine.cli.device_option import CHECK_HELP, DEVICE_HELP
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, RunsDir
+from evoengine.cli.task_argument import StartingKernels, Task
+
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="NAME",
+        help="The run's name; by default the task's name with the time.",
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(min=1, help="The budget, including the starting kernels; by default the task's."),
+]
+InFlight = Annotated[
+    int | None, typer.Option(min=1, help="The number of trials in flight at once.")
+]
+DespiteAudit = Annotated[
+    bool,
+    typer.Option(
+        "--despite-audit",
+        help="Start on a task whose gates let plainly wrong outputs through.",
+    ),
+]
+MeasureBaselines = Annotated[
+    bool,
+    typer.Option(
+        "--measure-baselines",
+        help="Time the baselines anew, also where an earlier run on this GPU has timed them.",
+    ),
+]
 
 
 def run(
     context: typer.Context,
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK",
-            help="A task file, or the name of a packaged task; see `evoengine tasks`.",
-        ),
-    ],
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            metavar="NAME",
-            help="The run's name; by default the task's name with the time.",
-        ),
-    ] = None,
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="The budget, including the starting kernels; by default the task's."
-        ),
-    ] = None,
+    task: Task,
+    name: Name = None,
+    runs_dir: RunsDir = RUNS_DIR,
+    trials: Trials = None,
     seed: Annotated[int, typer.Option(help="The seed of all random choices.")] = 0,
     generator: options.Generator = None,
     replay_from: options.ReplayFrom = None,
@@ -47,29 +59,12 @@ def run(
     timeout: options.Timeout = None,
     retries: options.Retries = None,
     patience: options.Patience = None,
-    device: Annotated[str, typer.Option(help=DEVICE_HELP)] = "auto",
-    check: Annotated[str | None, typer.Option(metavar="CHECKS", help=CHECK_HELP)] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Starting kernel, instead of the task's; repeatable."),
-    ] = None,
-    in_flight: Annotated[
-        int | None, typer.Option(min=1, help="The number of trials in flight at once.")
-    ] = None,
-    despite_audit: Annotated[
-        bool,
-        typer.Option(
-            "--despite-audit",
-            help="Start on a task whose gates let plainly wrong outputs through.",
-        ),
-    ] = False,
-    measure_baselines: Annotated[
-        bool,
-        typer.Option(
-            "--measure-baselines",
-            help="Time the baselines anew, also where an earlier run on this GPU has timed them.",
-        ),
-    ] = False,
+    device: device_option.Device = "auto",
+    check: device_option.Check = None,
+    kernel: StartingKernels = None,
+    in_flight: InFlight = None,
+    despite_audit: DespiteAudit = False,
+    measure_baselines: MeasureBaselines = False,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,

@@ -1,14 +1,21 @@
-"""The RUN argument: a name under the runs directory, or a path."""
+"""The RUN argument: a name under the runs directory, or a path; and that directory."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 if TYPE_CHECKING:
     from evoengine.paths import RunPaths
 
 RUNS_DIR = Path("runs")
+
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run's name, or the path of its folder.")
+]
+RunsDir = Annotated[Path, typer.Option(help="The folder of runs.")]
 
 
 def find_run(text: str, runs_dir: Path) -> RunPaths:

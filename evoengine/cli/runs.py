@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, RunsDir
 
 if TYPE_CHECKING:
     from evoengine.paths import RunPaths
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def runs(
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
+    runs_dir: RunsDir = RUNS_DIR,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """List the runs: task, best elites, trials, state, start time.

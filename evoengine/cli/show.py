@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evoengine.cli.run_argument import RUNS_DIR
+from evoengine.cli.run_argument import RUNS_DIR, Run, RunsDir
 
 TRIALS_SHOWN = 30  # without --all: as many as fit on a screen
 
 
 def show(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="The run's name, or the path of its folder.")
-    ],
+    run: Run,
     trial: Annotated[
         int | None,
         typer.Option(min=0, help="Show one trial in full: errors of every case, resources, times."),
@@ -26,7 +23,7 @@ def show(
     source: Annotated[
         bool, typer.Option("--source", help="With --trial: print only the kernel's source.")
     ] = False,
-    runs_dir: Annotated[Path, typer.Option(help="The folder of runs.")] = RUNS_DIR,
+    runs_dir: RunsDir = RUNS_DIR,
     json: Annotated[
         bool, typer.Option("--json", help="JSON on stdout, always with all trials.")
     ] = False,

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from evoengine.config import RunConfig
-from evoengine.digest import derived_seed, digest, digest_json
-from evoengine.errors import CandidateError
+from evoengine.digest import derived_seed
 from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
 from evoengine.population.elites import Population
 from evoengine.protocols import (
     FIRST,
-    VERIFY,
     Evaluated,
     Executor,
     Exhausted,
@@ -32,7 +29,6 @@ from evoengine.protocols import (
     ProposalRow,
     RaceRow,
     Request,
-    SearchBar,
     Store,
     TrialSummary,
     VerdictRow,
@@ -43,23 +39,25 @@ from evoengine.records import (
     Outcome,
     Proposal,
     Race,
-    Status,
     Verdict,
     outcome_of,
 )
 from evoengine.search.clock import utc_now
 from evoengine.search.elites_so_far import ElitesSoFar
+from evoengine.search.evaluated_trials import EvaluatedTrials
 from evoengine.search.final_verdicts import FinalVerdicts
 from evoengine.search.settled_trials import SettledTrial, add_to, is_verified, settled_trials
-from evoengine.search.shared_verdicts import SharedVerdicts
 from evoengine.search.stored_replies import StoredReplies
-from evoengine.search.trial_candidate import candidate_of, stored_proposal
+from evoengine.search.trial_candidate import (
+    candidate_of,
+    stored_first_verdict,
+    stored_proposal,
+)
+from evoengine.search.trial_verdicts import TrialVerdicts
 from evoengine.task.schema import Task
 
 RECENT = 8  # settled trials in a request; a prompt has no room for more
-EVALUATED_IN_MEMORY = 64  # the rest is read from the store when it is needed
 INTERRUPTED = "interrupted"
-WAITING = "waiting for the verdict on trial {}, which has the same candidate"
 
 
 @dataclass(frozen=True)
@@ -103,19 +101,14 @@ class Engine:
         self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
-        self._verified: set[int] = set()  # settled trials whose verification counts
         self._recent: deque[int] = deque(maxlen=RECENT)
-        # by candidate key: the first settled trial, and the first one that was verified
-        self._first_trial_of: dict[str, int] = {}
-        self._first_verified_of: dict[str, int] = {}
-        self._evaluated_cache: OrderedDict[int, Evaluated] = OrderedDict()
+        self._verdicts = TrialVerdicts(store, executor, now, self._progress)
+        self._evaluated = EvaluatedTrials(store)
         # of the trials in flight
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}
         self._in_flight: dict[int, asyncio.Task[JudgedTrial]] = {}
         # of the trials in flight, and of those settled since the earliest of their horizons
         self._first_outcomes: dict[int, asyncio.Future[Outcome]] = {}
-        self._shared_verdicts = SharedVerdicts()
-        self._shared_verifications = SharedVerdicts()
         self._replies = StoredReplies(
             store, now, store.spent().usage, lambda total: self.observe(Spent(total))
         )
@@ -175,7 +168,7 @@ class Engine:
         stopping = asyncio.create_task(stop.wait())
         try:
             try:
-                self._share_stored_verdicts()
+                self._verdicts.share_stored(self._settled)
                 ended = await self._search(stopping)
             finally:
                 await self._cancel_in_flight(stop_now)
@@ -241,28 +234,20 @@ class Engine:
         if not is_verified(first, judged.first.promising, self.population):
             verification = None
         elif verification is None:
-            verification = await self._verify(trial, proposal)
+            verification = await self._verdicts.verification(trial, proposal)
         verified = outcome_of(trial, proposal, verification) if verification else None
         races = await self._race(trial, proposal, first.after(verified)) if verified else ()
-        self._add(
-            SettledTrial(first, verified, races),
-            Evaluated(first, proposal.source or "", verification or judged.first.verdict),
-        )
+        settled = SettledTrial(first, verified, races)
+        verdict = verification or judged.first.verdict
+        self._add(settled, Evaluated(settled.outcome, proposal.source or "", verdict))
         del self._in_flight[trial], self._proposals[trial]
-        self._shared_verdicts.forget(trial)
-        self._shared_verifications.forget(trial)
 
     def _add(self, settled: SettledTrial, evaluated: Evaluated | None) -> None:
         """Adds a settled trial to population and generator; used live and on resume."""
         place = add_to(self.population, settled)
         first, final = settled.first, settled.outcome
-        if evaluated is not None:
-            self._keep(first.trial, Evaluated(final, evaluated.source, evaluated.verdict))
-        key = _candidate_key(first.source_digest, first.tunables)
-        self._first_trial_of.setdefault(key, first.trial)
-        if settled.verified is not None:
-            self._verified.add(first.trial)
-            self._first_verified_of.setdefault(key, first.trial)
+        self._evaluated.add(first.trial, settled.verified is not None, evaluated)
+        self._verdicts.add(settled)
         self._recent.append(first.trial)
         self._settled = first.trial + 1
         self._first_outcomes.pop(self._settled - 2 * self.config.in_flight, None)
@@ -282,7 +267,7 @@ class Engine:
         return tuple(past)
 
     async def _run_race(self, trial: int, number: int, proposal: Proposal, holder: int) -> RaceRow:
-        began, holding = self.now(), self._evaluated_trial(holder)
+        began, holding = self.now(), self._evaluated.get(holder)
         assert holding.outcome.score is not None
         race: Race = await self.executor.race(
             candidate_of(trial, proposal),
@@ -293,20 +278,6 @@ class Engine:
         return RaceRow(trial, number, holder, race, began, self.now())
 
     # ---------------------------------------------------------------- one trial
-
-    def _share_stored_verdicts(self) -> None:
-        """Shares what is stored of the trials in flight with copies that have no verdict yet.
-
-        Before any of them goes on, because a later copy may have been judged before an earlier one.
-        """
-        for trial, _ in self.store.trials(self._settled):
-            row = self.store.get(ProposalRow, trial)
-            first = self.store.get(VerdictRow, trial, FIRST)
-            verification = self.store.get(VerdictRow, trial, VERIFY)
-            if row and first and first.verdict.status is not Status.rejected:
-                self._shared_verdicts.add(_key_of(row.proposal), trial, first.verdict)
-            if row and verification:
-                self._shared_verifications.add(_key_of(row.proposal), trial, verification.verdict)
 
     def _start_trial(self, trial: int) -> None:
         request = self._request(trial)
@@ -330,9 +301,10 @@ class Engine:
             raise
         proposed.set_result(proposal)
         first = self.store.get(VerdictRow, trial, FIRST)
-        elites = self._elites_so_far.after(self.horizon(trial))
+        horizon = self.horizon(trial)
+        elites = self._elites_so_far.after(horizon)
         if first is None:
-            verdict = await self._evaluate(trial, proposal, elites)
+            verdict = await self._verdicts.first(trial, proposal, elites, horizon)
             promising = elites.would_take_place(outcome_of(trial, proposal, verdict))
             first = VerdictRow(trial, FIRST, verdict, began, self.now(), promising)
             self.store.append(first)
@@ -341,7 +313,7 @@ class Engine:
         early = first.promising and elites.likely_takes_place(
             outcome, await self._outcomes_before(trial)
         )
-        verification = await self._verify(trial, proposal) if early else None
+        verification = await self._verdicts.verification(trial, proposal) if early else None
         return JudgedTrial(proposal, first, verification)
 
     async def _outcomes_before(self, trial: int) -> list[Outcome]:
@@ -356,7 +328,7 @@ class Engine:
 
     def _stored_first_outcome(self, trial: int) -> Outcome:
         """Of a trial that was settled before this process began."""
-        first = _stored_first_verdict(self.store, trial)
+        first = stored_first_verdict(self.store, trial)
         return outcome_of(trial, stored_proposal(self.store, trial), first)
 
     async def _propose(self, trial: int, request: Request) -> Proposal:
@@ -370,73 +342,6 @@ class Engine:
             proposal = await self.generator.propose(request, self._replies.of(trial))
         self.store.append(ProposalRow(trial, proposal))
         return proposal
-
-    async def _evaluate(self, trial: int, proposal: Proposal, elites: Population) -> Verdict:
-        """The first verdict of a proposal; rejected without a candidate or for a repeated one.
-
-        `elites` are those up to its horizon.
-        """
-        if proposal.source is None:
-            reason, _, detail = (proposal.problem or "no candidate").partition("\n")
-            return Verdict(status=Status.rejected, reason=reason, detail=detail)
-        try:
-            candidate = candidate_of(trial, proposal)
-        except CandidateError as error:
-            return Verdict(status=Status.rejected, reason=str(error))
-        key = _candidate_key(candidate.source_digest, proposal.tunables)
-        earlier = self._first_trial_of.get(key)
-        if earlier is None:
-            progress = self._progress(trial, proposal.label or candidate.plan.name)
-            return await self._shared_verdicts.get_or_evaluate(
-                key,
-                trial,
-                partial(
-                    self.executor.evaluate,
-                    candidate,
-                    progress,
-                    search=SearchBar(elites.bar(candidate.plan.precision)),
-                ),
-                on_wait=lambda first: progress(WAITING.format(first)),
-            )
-        if earlier > self.horizon(trial):  # it was in flight when this one was proposed
-            return _stored_first_verdict(self.store, earlier)
-        return Verdict(
-            status=Status.rejected,
-            reason=f"the same as trial {earlier}",
-            tier=candidate.plan.precision,
-        )
-
-    async def _verify(self, trial: int, proposal: Proposal) -> Verdict:
-        """The verification: a verdict by a process that has run no other candidate."""
-        stored = self.store.get(VerdictRow, trial, VERIFY)
-        if stored is not None:
-            return stored.verdict
-        key = _key_of(proposal)
-        if (settled := self._settled_verification(key)) is not None:
-            self.store.append(VerdictRow(trial, VERIFY, settled, self.now(), self.now()))
-            return settled
-        began = self.now()
-        progress = self._progress(trial, proposal.label, "verify: ")
-        verdict = await self._shared_verifications.get_or_evaluate(
-            key,
-            trial,
-            partial(
-                self.executor.evaluate,
-                candidate_of(trial, proposal),
-                progress,
-                verify=True,
-                search=SearchBar(),
-            ),
-            on_wait=lambda first: progress(WAITING.format(first)),
-        )
-        self.store.append(VerdictRow(trial, VERIFY, verdict, began, self.now()))
-        return verdict
-
-    def _settled_verification(self, key: str) -> Verdict | None:
-        """The verification of a settled trial with the same candidate."""
-        earlier = self._first_verified_of.get(key)
-        row = None if earlier is None else self.store.get(VerdictRow, earlier, VERIFY)
-        return row.verdict if row else None
 
     async def _measure_elites(self, stopping: asyncio.Task[bool]) -> bool:
         """Measures each elite once more: a figure that had no part in choosing it; and its kernel
@@ -481,11 +386,10 @@ class Engine:
             task=self.task,
             environment=self.environment,
             seeds=tuple(
-                self._evaluated_trial(number)
-                for number in range(min(len(self.seeds), self._settled))
+                self._evaluated.get(number) for number in range(min(len(self.seeds), self._settled))
             ),
-            elites=tuple((elite, self._evaluated_trial(elite.outcome.trial)) for elite in elites),
-            recent=tuple(self._evaluated_trial(number) for number in self._recent),
+            elites=tuple((elite, self._evaluated.get(elite.outcome.trial)) for elite in elites),
+            recent=tuple(self._evaluated.get(number) for number in self._recent),
             pending=self._pending(trial),
         )
 
@@ -503,40 +407,3 @@ class Engine:
             )
 
         return wait
-
-    def _evaluated_trial(self, trial: int) -> Evaluated:
-        if trial not in self._evaluated_cache:
-            counts = trial in self._verified
-            self._keep(trial, _load_evaluated(self.store, trial, verification_counts=counts))
-        self._evaluated_cache.move_to_end(trial)
-        return self._evaluated_cache[trial]
-
-    def _keep(self, trial: int, evaluated: Evaluated) -> None:
-        self._evaluated_cache[trial] = evaluated
-        while len(self._evaluated_cache) > EVALUATED_IN_MEMORY:
-            self._evaluated_cache.popitem(last=False)
-
-
-def _candidate_key(source_digest: str, tunables: dict[str, int]) -> str:
-    """Equal for identical candidates; "" without a candidate."""
-    return f"{source_digest} {digest_json(tunables)}" if source_digest else ""
-
-
-def _key_of(proposal: Proposal) -> str:
-    return _candidate_key(digest(proposal.source or ""), proposal.tunables)
-
-
-def _stored_first_verdict(store: Store, trial: int) -> Verdict:
-    row = store.get(VerdictRow, trial, FIRST)
-    assert row is not None  # callers pass trials that have one
-    return row.verdict
-
-
-def _load_evaluated(store: Store, trial: int, *, verification_counts: bool) -> Evaluated:
-    row, first = store.get(ProposalRow, trial), _stored_first_verdict(store, trial)
-    verification = store.get(VerdictRow, trial, VERIFY) if verification_counts else None
-    assert row is not None  # `trial` has a verdict
-    verified = outcome_of(trial, row.proposal, verification.verdict) if verification else None
-    outcome = outcome_of(trial, row.proposal, first).after(verified)
-    verdict = verification.verdict if verification else first
-    return Evaluated(outcome, row.proposal.source or "", verdict)

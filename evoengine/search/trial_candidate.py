@@ -1,11 +1,11 @@
-"""The proposal of a stored trial, and the candidate of a proposal."""
+"""The proposal and the first verdict of a stored trial, and the candidate of a proposal."""
 
 from __future__ import annotations
 
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.protocols import ProposalRow, Store
-from evoengine.records import Proposal
+from evoengine.protocols import FIRST, ProposalRow, Store, VerdictRow
+from evoengine.records import Proposal, Verdict
 
 
 def stored_proposal(store: Store, trial: int) -> Proposal:
@@ -13,6 +13,13 @@ def stored_proposal(store: Store, trial: int) -> Proposal:
     row = store.get(ProposalRow, trial)
     assert row is not None
     return row.proposal
+
+
+def stored_first_verdict(store: Store, trial: int) -> Verdict:
+    """The first verdict of a trial that has one."""
+    row = store.get(VerdictRow, trial, FIRST)
+    assert row is not None
+    return row.verdict
 
 
 def candidate_of(trial: int, proposal: Proposal) -> Candidate:

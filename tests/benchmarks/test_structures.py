@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.corpora import MORE_SMALL_CASES, ROOT, parsed, path_of, small_task
+from benchmarks.corpora import ROOT, parsed, path_of, small_task
 from benchmarks.measured import Measured, MeasuredLaunch, write
+from benchmarks.small_cases import Corpus
 from benchmarks.structures import (
     STRUCTURES,
     StructureTime,
@@ -79,7 +80,7 @@ def test_a_structure_is_correct_on_the_emulator(tmp_path: Path) -> None:
 
     async def judge() -> Verdict:
         executor = LocalExecutor(
-            small_task(task, MORE_SMALL_CASES),
+            small_task(task, Corpus.honest),
             str(find_task(task)),
             CompilePool(1),
             emulator_device("h200", CHECKS, tmp_path),

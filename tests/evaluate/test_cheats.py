@@ -21,6 +21,7 @@ from benchmarks.corpora import (
     task_path,
     why_accepted,
 )
+from benchmarks.small_cases import Corpus
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
@@ -57,7 +58,9 @@ def judged(task: str, paths: Sequence[Path]) -> list[Verdict]:
     async def run() -> list[Verdict]:
         device = kept().device("h200", FIXED_SEEDS)
         nvrtc, clang = CompilePool(1), CompilePool(1, module=CLANG)
-        executor = LocalExecutor(small_task(task), str(task_path(task)), nvrtc, device, clang=clang)
+        executor = LocalExecutor(
+            small_task(task, Corpus.cheats), str(task_path(task)), nvrtc, device, clang=clang
+        )
         try:
             await executor.start()
             return [await verdict(executor, path) for path in paths]

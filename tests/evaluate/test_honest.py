@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks.corpora import (
     HONEST,
-    MORE_SMALL_CASES,
     Honest,
     honest,
     parsed,
@@ -18,6 +17,7 @@ from benchmarks.corpora import (
     small_task,
     task_path,
 )
+from benchmarks.small_cases import Corpus
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.binding import bind
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
@@ -78,7 +78,7 @@ def judge(task: str, names: list[str]) -> list[Verdict]:
 
     async def run() -> list[Verdict]:
         executor = LocalExecutor(
-            small_task(task, MORE_SMALL_CASES),
+            small_task(task, Corpus.honest),
             str(task_path(task)),
             CompilePool(1),
             kept().device("h200"),

@@ -362,8 +362,7 @@ class ProfilingExecutor(ScriptedExecutor):
 def profiled_run(
     folder: Path, store: MemoryStore, executor: ProfilingExecutor
 ) -> tuple[Engine, RunEnded]:
-    engine = make_engine(load_scale_task(folder), store, ScriptedGenerator())
-    engine.executor = executor
+    engine = make_engine(load_scale_task(folder), store, ScriptedGenerator(), executor=executor)
     engine.restore()
     return engine, asyncio.run(run_engine(engine, executor.stop))
 

@@ -10,32 +10,24 @@ nothing else. Spare pairs stand by.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from evoengine.errors import TaskError, WorkerError
+from evoengine.errors import WorkerError
 from evoengine.evaluate.device.fork_client import ForkServer
+from evoengine.evaluate.device.grader_process import (
+    GraderProcess,
+    grader_died,
+    grader_too_slow,
+)
 from evoengine.evaluate.device.own_runners import OwnRunners
 from evoengine.evaluate.device.runner_pair import RunnerPair, first_ended
 from evoengine.evaluate.device.spare_pairs import SparePairs
-from evoengine.evaluate.device.step_failures import (
-    KILLED,
-    function_ended_process,
-    function_too_slow,
-    killed_from_outside,
-    killed_twice,
-    timed_out,
-)
+from evoengine.evaluate.device.step_failures import KILLED, killed_twice, timed_out
 from evoengine.evaluate.device.turn import Turn
-from evoengine.evaluate.device.worker_device import (
-    START_S,
-    gpu_limits,
-    profiling_limits,
-    with_output,
-)
-from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
+from evoengine.evaluate.device.worker_device import gpu_limits, profiling_limits, with_output
+from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied
 from evoengine.evaluate.device.worker_protocol import (
     HOLDER,
     NEWCOMER,
@@ -44,11 +36,9 @@ from evoengine.evaluate.device.worker_protocol import (
     RUNNER_NOT_STARTED,
     Done,
     RaceDone,
-    Ready,
     Run,
     Runners,
     RunRace,
-    Start,
 )
 from evoengine.protocols import Job, Progress, RaceReport, Report
 from evoengine.records import Environment, Status
@@ -80,16 +70,12 @@ class GraderDevice:
         self._code_folder = code_folder
         self._task: Task | None = None
         self._task_path = ""
-        self._grader: WorkerProcess | None = None
-        self._runners: socket.socket | None = None  # where the grader gets runners from
+        self._grader: GraderProcess | None = None
         self._pair: RunnerPair | None = None  # of the job under way, or of first verdicts
         self._spares = SparePairs(self._spawn_pair, spares)
         self._own = OwnRunners()
         self._ending = set[asyncio.Task[None]]()  # of pairs that nobody waits for
-        self._last_number = 0  # of a pair that was handed over
-        self._gone: list[int] = []  # pairs that ended since the grader was last told
         self._killed_twice = False  # whether the last candidate's process was
-        self._has_profiler = False  # whether the grader has measured kernel activity
         self._turn = Turn()
         self._asked = 0  # jobs and races that wait or are under way
 
@@ -173,20 +159,25 @@ class GraderDevice:
     async def _judge_in_own_runners(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate in a pair that has run no other, and keeps the pair for its races."""
         progress("changing to a new process")
+        async with self._shared_pair_aside():
+            report = await self._judge_again_if_killed(job, progress)
+            if self._pair is not None and report.status is Status.correct:
+                own, self._pair = self._pair, None
+                self._end_later(self._own.keep(job.candidate, own))
+            return report
+
+    @asynccontextmanager
+    async def _shared_pair_aside(self) -> AsyncIterator[None]:
+        """Sets the pair of first verdicts aside, so that the next job gets a new one, which is
+        ended at the end if it is still there.
+        """
         shared, self._pair = self._pair, None
         try:
-            report = await self._judge_again_if_killed(job, progress)
-            own, self._pair = self._pair, None
-            if own is not None and report.status is Status.correct:
-                self._end_later(self._own.keep(job.candidate, own))
-            elif own is not None:
-                await self._end([own])
-            return report
+            yield
         finally:
-            # only left where judging failed
-            unfinished, self._pair = self._pair, shared
-            if unfinished is not None:
-                await self._end([unfinished])
+            own, self._pair = self._pair, shared
+            if own is not None:
+                await self._end([own])
 
     async def _race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """One race; only where it was run to its end, both pairs are kept."""
@@ -212,7 +203,7 @@ class GraderDevice:
         """The grader's report; raises WorkerError and TaskError."""
         assert self._task is not None and self._grader is not None
         pairs = list(racing.values())
-        allowed, runners = gpu_limits(self._task.limits), self._runners_of(pairs)
+        allowed, runners = gpu_limits(self._task.limits), self._grader.runners_of(pairs)
         total_s = 2 * allowed.total_s
         try:
             answer = await self._grader.ask(
@@ -227,7 +218,7 @@ class GraderDevice:
             )
         except StepTimeout as error:
             if not error.step.candidate:
-                raise self._too_slow(error) from error
+                raise grader_too_slow(error, self._task_path) from error
             if error.seconds < allowed.step_s:  # the time of both together was spent
                 return RaceReport(
                     status=Status.timeout, reason=f"the race took longer than {total_s:.3g} s"
@@ -239,21 +230,17 @@ class GraderDevice:
                 at_fault=next(iter(found), ""),
             )
         except WorkerDied as error:
-            raise _died(error) from error
+            raise grader_died(error) from error
         assert isinstance(answer, RaceDone)
         return await _with_end(answer.report, racing)
 
     async def _profile(self, job: Job, progress: Progress) -> Report:
         """Measures kernel activity in a pair that runs nothing else."""
         progress("changing to a new process")
-        self._has_profiler = True
-        shared, self._pair = self._pair, None
-        try:
+        assert self._grader is not None
+        self._grader.has_profiler = True
+        async with self._shared_pair_aside():
             return await self._judge_again_if_killed(job, progress)
-        finally:
-            profiled, self._pair = self._pair, shared
-            if profiled is not None:
-                await self._end([profiled])
 
     async def _judge_again_if_doubtful(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate that crashed once more, if its process had run others: one of them may
@@ -303,9 +290,9 @@ class GraderDevice:
         except StepTimeout as error:
             if error.step.candidate:
                 return timed_out(error)
-            raise self._too_slow(error) from error
+            raise grader_too_slow(error, self._task_path) from error
         except WorkerDied as error:
-            raise _died(error) from error
+            raise grader_died(error) from error
         assert isinstance(answer, Done)
         return await self._report(answer)
 
@@ -335,24 +322,8 @@ class GraderDevice:
         if self._pair.jobs:
             self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1
-        return self._runners_of([self._pair])
-
-    def _runners_of(self, pairs: Sequence[RunnerPair]) -> Runners:
-        """Hands over those that the grader does not have yet."""
-        assert self._runners is not None
-        new = [pair for pair in pairs if not pair.handed_over]
-        for pair in new:
-            self._last_number += 1
-            try:
-                pair.hand_over(self._runners, self._last_number)
-            except OSError as error:
-                raise WorkerError(f"the grader ended between two candidates: {error}") from error
-        gone, self._gone = self._gone, []
-        return Runners(
-            used=tuple(pair.number for pair in pairs),
-            new=tuple(pair.number for pair in new),
-            gone=tuple(gone),
-        )
+        assert self._grader is not None
+        return self._grader.runners_of([self._pair])
 
     async def _spawn_pair(self) -> RunnerPair:
         assert self._task is not None
@@ -362,7 +333,7 @@ class GraderDevice:
 
     async def _provide_grader(self, progress: Progress, may_have_profiler: bool = False) -> None:
         """Sees to it that there is a grader, in which no profiler was unless it may have been."""
-        if self._has_profiler and not may_have_profiler:
+        if self._grader is not None and self._grader.has_profiler and not may_have_profiler:
             progress("changing to a process without a profiler")
             await self._kill_all()  # CUPTI stays, and may change times
         if self._grader is None:
@@ -370,29 +341,10 @@ class GraderDevice:
 
     async def _start_grader(self) -> Environment:
         assert self._task is not None
-        task, path = self._task, self._task_path
-        code_folder = str(self._code_folder or "")
-        grader = WorkerProcess(self._fork_server)
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                await grader.spawn(theirs)
-            answer = await grader.ask(
-                lambda number: Start(id=number, task=task, task_path=path, code_folder=code_folder),
-                lambda _: None,
-                START_S,
-                START_S,
-            )
-        except BaseException as error:
-            ours.close()
-            log = grader.log
-            await grader.kill()
-            if isinstance(error, StepTimeout | WorkerDied):
-                raise WorkerError(f"the grader did not start: {error}: {log[-500:]}") from error
-            raise
-        assert isinstance(answer, Ready)
-        self._grader, self._runners, self._has_profiler = grader, ours, False
-        return answer.environment
+        grader = GraderProcess(self._fork_server)
+        environment = await grader.start(self._task, self._task_path, self._code_folder)
+        self._grader = grader
+        return environment
 
     async def _kill_pair(self) -> None:
         pair, self._pair = self._pair, None
@@ -406,9 +358,8 @@ class GraderDevice:
             await pair.kill()
 
     def _send_kill(self, pairs: Sequence[RunnerPair]) -> None:
-        # a pair may be ended twice: when it is too slow, and when its race has ended
-        ended = [pair.number for pair in pairs if pair.handed_over]
-        self._gone += [number for number in ended if number not in self._gone]
+        if self._grader is not None:
+            self._grader.note_ended(pairs)
         for pair in pairs:
             pair.send_kill()
 
@@ -424,20 +375,11 @@ class GraderDevice:
         """Kills the grader and all runners that it has."""
         pairs = [*self._own.clear(), *([self._pair] if self._pair else [])]
         grader, self._grader, self._pair = self._grader, None, None
-        if self._runners is not None:
-            self._runners.close()
-            self._runners = None
         if grader is not None:
             grader.send_kill()
         await self._end(pairs)
-        self._gone.clear()  # the next grader has had none of them
         if grader is not None:
             await grader.kill()
-
-    def _too_slow(self, error: StepTimeout) -> TaskError | WorkerError:
-        if error.step.function:
-            return function_too_slow(error, self._task_path)
-        return WorkerError(f"the grader is stuck: {error}")
 
 
 async def _with_end(report: RaceReport, racing: Mapping[str, RunnerPair]) -> RaceReport:
@@ -451,12 +393,3 @@ async def _with_end(report: RaceReport, racing: Mapping[str, RunnerPair]) -> Rac
     if report.reason.startswith(RUNNER_NOT_STARTED):
         reason += f": {ended.log[-500:]}"
     return report.model_copy(update={"reason": reason, "at_fault": "" if how == KILLED else side})
-
-
-def _died(error: WorkerDied) -> TaskError | WorkerError:
-    """The grader's end, which no candidate can cause."""
-    if error.how == KILLED:
-        return WorkerError(killed_from_outside(error))
-    if error.step.function:
-        return function_ended_process(error)
-    return WorkerError(f"the grader died: {error}: {error.log[-500:]}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from evoengine.evaluate.worker.candidate_failures import Cheated
 from evoengine.evaluate.worker.cuda.examination import Examined
 from evoengine.records import Samples
-from evoengine.statistics import ENOUGH_GROUPS, group_interval, median
+from evoengine.statistics import ENOUGH_GROUPS, group_interval, median, paired_ratios
 
 NARROW = 0.008  # the ratio is known well when its interval is within +-0.8 %
 # Stamps lie a little outside of events; by how much more may they on the candidate's side, whose
@@ -94,14 +94,14 @@ class TimedPairs:
         """Whether the ratio is known well enough."""
         if self.groups < ENOUGH_GROUPS:
             return False
-        ratios = [ours / theirs for ours, theirs in zip(self._ours, self._theirs, strict=True)]
-        interval = group_interval(ratios, self._groups)  # more groups narrow nothing else
+        # more groups narrow nothing else
+        interval = group_interval(self._ratios, self._groups)
         return interval.high - interval.low <= 2 * NARROW * interval.value
 
     @property
     def surely_above(self) -> float:
         """The logarithm of a ratio that the true one is surely above."""
-        logs = [math.log(a / b) for a, b in zip(self._ours, self._theirs, strict=True)]
+        logs = [math.log(ratio) for ratio in self._ratios]
         mean = sum(logs) / len(logs)
         variance = sum((log - mean) ** 2 for log in logs) / max(1, len(logs) - 1)
         return mean - SURE_ERRORS * max(LEAST_ERROR, math.sqrt(variance / len(logs)))
@@ -120,3 +120,7 @@ class TimedPairs:
             calls=tuple(self._counts),
             groups=tuple(self._groups),
         )
+
+    @property
+    def _ratios(self) -> list[float]:
+        return paired_ratios(self._ours, self._theirs)
