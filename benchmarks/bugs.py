@@ -3,7 +3,7 @@
     python -m benchmarks.bugs [--corpus FOLDER] [--device emulated|cuda] [--only NAME ...]
                               [--json FILE]
 
-Every kernel of tests/bugs is judged as in a search, by one executor for each task. A bug is named
+Every kernel of the corpus is judged as in a search, by one executor for each task. A bug is named
 when one of the first two findings of its verdict matches a pattern of the manifest, which was
 written before any diagnosis existed. Honest kernels are correct and must get no finding. On the
 emulator the cases are small ones.
@@ -114,7 +114,7 @@ class BugWalk:
     def __init__(self, task_name: str, device: str, folder: Path) -> None:
         self.task_name = task_name
         self.folder = folder
-        self.choice = find_device(DEVICES[device], bug_task(task_name))
+        self.choice = find_device(DEVICES[device], bug_task(task_name, folder=folder))
         self._executor: Executor | None = None
 
     async def judge(self, name: str, entry: Entry) -> Judgement:
@@ -143,9 +143,9 @@ class BugWalk:
 
     async def _started(self) -> Executor:
         if self._executor is None:
-            task = bug_task(self.task_name, on_small_cases=self.choice.is_emulator)
+            task = bug_task(self.task_name, self.choice.is_emulator, self.folder)
             checks = parse_checks(None, self.choice)
-            path = bug_task_path(self.task_name)
+            path = bug_task_path(self.task_name, self.folder)
             self._executor = make_executor(task, path, self.choice, checks)
             await self._executor.start()
         return self._executor

@@ -1,5 +1,5 @@
-"""The corpus of tests/bugs: its manifest, the kernels it describes, and when a diagnosis names a
-cause.
+"""The corpora of planted bugs (tests/bugs, tests/bugs_second): their manifests, the kernels they
+describe, and when a diagnosis names a cause.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from benchmarks import small_cases
 from benchmarks.corpora import MANIFEST, ROOT, path_of, task_path
-from benchmarks.small_cases import Corpus
+from benchmarks.small_cases import SMALL_CASES, Corpus
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.records import Frozen, Status
@@ -69,7 +69,7 @@ class HonestNumbers(CorpusKernel):
 
 
 class BugManifest(Frozen):
-    """The manifest of tests/bugs: kernels by name."""
+    """The manifest of a corpus of planted bugs: kernels by name."""
 
     bugs: dict[str, PlantedBug]
     honest: dict[str, HonestNumbers]
@@ -86,13 +86,19 @@ def bug_manifest(folder: Path = BUGS) -> BugManifest:
         raise ValueError(f"{path}: {place}: {first['msg']}") from None
 
 
-def bug_task_path(name: str) -> Path:
-    """The file of a task of the corpus: one in its folder, a packaged one, or `starter`."""
-    own = BUGS / f"{name}.yaml"
+def bug_task_path(name: str, folder: Path = BUGS) -> Path:
+    """The file of a task of the corpus in `folder`: one beside its manifest, a packaged one, or
+    `starter`.
+    """
+    own = folder / f"{name}.yaml"
     return own if own.is_file() else task_path(name)
 
 
-def bug_task(name: str, on_small_cases: bool = True) -> Task:
-    """The task `name`, on sizes that the emulator runs in a second unless asked otherwise."""
-    task = load_task(bug_task_path(name))
-    return small_cases.on_small_cases(task, Corpus.bugs) if on_small_cases else task
+def bug_task(name: str, on_small_cases: bool = True, folder: Path = BUGS) -> Task:
+    """The task `name`, on sizes that the emulator runs in a second unless asked otherwise. A task
+    that has no small cases in the table has such sizes in its own file.
+    """
+    task = load_task(bug_task_path(name, folder))
+    if not on_small_cases or Corpus.bugs not in SMALL_CASES.get(task.name, {}):
+        return task
+    return small_cases.on_small_cases(task, Corpus.bugs)
