@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy
 
-from evoengine.emulator.check.findings import AccessCounts, Check, Finding
+from evoengine.emulator.check.findings import AccessCounts, Check, Finding, SiteCounts
 from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import InstructionSite
 from evoengine.emulator.lower.kernel import LoweredKernel
@@ -45,6 +45,9 @@ class LaunchReport:
     block_work: numpy.ndarray = field(repr=False)
     # uint64 [first thread blocks run, warps]: the same for each warp
     warp_work: numpy.ndarray = field(repr=False)
+    # of each instruction that accessed memory, by its index in lowered.sites; empty outside
+    # checked mode
+    site_accesses: tuple[SiteCounts, ...] = ()
     buffers: tuple[str, ...] = ()  # names, by the index in findings
 
     def describe(self, finding: Finding) -> str:

@@ -215,6 +215,7 @@ class Program:
             lowered=lowered,
             block_work=outcome.block_work,
             warp_work=outcome.warp_work,
+            site_accesses=outcome.site_accesses,
             buffers=tuple(item.name for item in buffers),
         )
 

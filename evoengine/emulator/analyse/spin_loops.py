@@ -20,7 +20,7 @@ def add_yields(cfg: ControlFlowGraph) -> bool:
     """Inserts a `yield` at the head of every spin loop; returns whether any was inserted."""
     changed = False
     for header in cfg.loop_headers:
-        body = _loop(cfg, header)
+        body = natural_loop(cfg, header)
         instructions = [item for number in body for item in cfg.nodes[number].instructions]
         if (
             not instructions
@@ -35,7 +35,7 @@ def add_yields(cfg: ControlFlowGraph) -> bool:
     return changed
 
 
-def _loop(cfg: ControlFlowGraph, header: int) -> set[int]:
+def natural_loop(cfg: ControlFlowGraph, header: int) -> set[int]:
     """The blocks of the natural loop of `header`: those that reach a back edge
     without passing it.
     """

@@ -32,6 +32,7 @@ void ev_check_free(Checker *c) {
         return;
     async_close(c);
     sectors_close(&c->loaded);
+    sectors_close(&c->loaded_by_warps);
     shared_close(c);
     free(c->local);
     free(c->poll_sites);

@@ -71,10 +71,14 @@ typedef struct {
     ev_u64 launch_sectors;                       /* distinct, loaded by all of these blocks */
     ev_u64 same_address_writes;                  /* lanes overwritten by another lane of the same instruction */
     ev_u64 barriers;                             /* warps that took part */
+    ev_u64 global_load_lines, global_store_lines; /* of 128 bytes, distinct within a request; stores: atomics, too */
+    ev_u64 local_lines;                          /* words that the lanes of a request access, by their offset in the frame */
 } AccessCounts;
 
 typedef struct {
     ev_u64 requests, units, bytes; /* units: wavefronts on shared, sectors on global memory, 0 on local */
+    ev_u64 lines;                  /* of 128 bytes of global memory, 0 on shared */
+    ev_u64 fresh;                  /* requests for sectors of global memory that the warp had not loaded before; only with `checks` 0 */
 } SiteCounts;
 
 typedef struct CheckedLaunch CheckedLaunch;

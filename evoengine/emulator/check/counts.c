@@ -3,10 +3,11 @@
  * Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, compute capability 5.x and later). A request of up to 4
  * bytes per lane is served at once; 8 bytes in two halves of a warp, 16 bytes in four quarters. Lanes that access the same word
  * share it. Two of these parts of a load are served together if neighbouring lanes access the same words
- * (docs/measurements/h200-rates.json, shared_load*). Global memory moves in sectors of 32 bytes. */
+ * (docs/measurements/h200-rates.json, shared_load*). Global memory moves in sectors of 32 bytes; L1 looks up lines of 128 bytes.
+ * In local memory the words of 32 threads with the same offset make a line (CUDA C++ Programming Guide, "Local Memory"). */
 #include "shadow.h"
 
-enum { BANK_BYTES = 128, SECTOR_BITS = 5 };
+enum { BANK_BYTES = 128, SECTOR_BITS = 5, LINE_BITS = 7, WORD_BITS = 2 };
 
 /* Wavefronts of these lanes: the maximum number of distinct units in one bank. Units are max(bytes, 4) wide. */
 static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_bits) {
@@ -91,14 +92,42 @@ static ev_u32 sectors(const Access *a, ev_u64 *known) {
     return count;
 }
 
+/* The number of distinct lines of these sectors. */
+static ev_u32 lines_of(const ev_u64 *sector, ev_u32 sectors) {
+    ev_u64 known[64];
+    ev_u32 count = 0;
+    for (ev_u32 i = 0; i < sectors && i < 64; i++) {
+        ev_u64 line = sector[i] >> (LINE_BITS - SECTOR_BITS);
+        if (!(count && known[count - 1] == line) && !is_among(known, count, line))
+            known[count++] = line;
+    }
+    return count;
+}
+
+/* The number of distinct words, by their offsets in the frame. */
+static ev_u32 local_lines(const Access *a) {
+    const ev_u32 words = a->bytes > 4 ? a->bytes >> WORD_BITS : 1;
+    ev_u64 known[32];
+    ev_u32 count = 0;
+    for (ev_u32 rest = a->mask; rest; rest &= rest - 1) {
+        ev_u64 word = a->address[lowest(rest)] >> WORD_BITS;
+        if (!is_among(known, count, word))
+            known[count++] = word;
+    }
+    return count * words;
+}
+
 INLINE ev_u32 asked_bytes(const Access *a) { return a->bytes * (ev_u32)__builtin_popcount(a->mask); }
 
-static void count_site(Checker *c, ev_u32 site, ev_u32 units, ev_u32 bytes) {
+static void count_site(Checker *c, ev_u32 site, ev_u32 units, ev_u32 bytes, ev_u32 lines, ev_u32 fresh) {
     if (site >= c->sites)
         return;
-    c->site_counts[site].requests++;
-    c->site_counts[site].units += units;
-    c->site_counts[site].bytes += bytes;
+    SiteCounts *counts = &c->site_counts[site];
+    counts->requests++;
+    counts->units += units;
+    counts->bytes += bytes;
+    counts->lines += lines;
+    counts->fresh += fresh > 0;
 }
 
 void count_shared(Checker *c, const Access *a) {
@@ -112,27 +141,32 @@ void count_shared(Checker *c, const Access *a) {
         c->counts.shared_store_wavefronts += units;
     }
     c->counts.shared_bytes += all;
-    count_site(c, a->site, units, all);
+    count_site(c, a->site, units, all, 0, 0);
 }
 
 void count_global(Checker *c, const Access *a) {
     ev_u64 known[64];
-    ev_u32 units = sectors(a, known), all = asked_bytes(a);
+    ev_u32 units = sectors(a, known), lines = lines_of(known, units), fresh = 0, all = asked_bytes(a);
     if (a->kind == EV_ATOMIC) {
         c->counts.global_atomics++;
         c->counts.global_atomic_sectors += units;
+        c->counts.global_store_lines += lines;
     } else if (is_load(a)) {
         c->counts.global_loads++;
         c->counts.global_load_sectors += units;
         c->counts.global_load_bytes += all;
-        if (!c->copying)
+        if (!c->copying) {
+            c->counts.global_load_lines += lines;
             c->counts.block_sectors += sectors_add(&c->loaded, known, units);
+            fresh = c->checks ? 0 : sectors_of_warp(c, a->warp, known, units);
+        }
     } else {
         c->counts.global_stores++;
         c->counts.global_store_sectors += units;
         c->counts.global_store_bytes += all;
+        c->counts.global_store_lines += lines;
     }
-    count_site(c, a->site, units, all);
+    count_site(c, a->site, units, all, lines, fresh);
 }
 
 void count_copy(Checker *c, const Access *targets) {
@@ -145,7 +179,9 @@ void count_local(Checker *c, const Access *a) {
     c->counts.local_loads += is_load(a);
     c->counts.local_stores += !is_load(a);
     c->counts.local_bytes += asked_bytes(a);
-    count_site(c, a->site, 0, asked_bytes(a));
+    ev_u32 lines = local_lines(a);
+    c->counts.local_lines += lines;
+    count_site(c, a->site, 0, asked_bytes(a), lines, 0);
 }
 
 const AccessCounts *ev_check_counts(Checker *c) {

@@ -1,7 +1,8 @@
 /* The table of findings: one entry for each kind and pair of sites, with its first occurrence and a count. */
 #include "shadow.h"
 
-_Static_assert(sizeof(Finding) == 72 && sizeof(AccessCounts) == 25 * 8, "findings.py has the same layout");
+_Static_assert(sizeof(Finding) == 72 && sizeof(AccessCounts) == 28 * 8 && sizeof(SiteCounts) == 5 * 8,
+               "findings.py has the same layout");
 
 static ev_u32 is_same(const Finding *a, const Finding *b) {
     return a->kind == b->kind && a->space == b->space && a->site == b->site && a->other_site == b->other_site;

@@ -92,6 +92,8 @@ class SiteRecord(ctypes.Structure):
         ("requests", ctypes.c_uint64),
         ("units", ctypes.c_uint64),
         ("bytes", ctypes.c_uint64),
+        ("lines", ctypes.c_uint64),
+        ("fresh", ctypes.c_uint64),
     ]
 
 
@@ -128,6 +130,11 @@ class AccessCounts:
     launch_sectors: int = 0  # distinct sectors that all of these blocks load
     same_address_writes: int = 0  # lanes overwritten by another lane of the same instruction
     barriers: int = 0  # warps that took part
+    # of 128 bytes, distinct within a request; not of asynchronous copies
+    global_load_lines: int = 0
+    global_store_lines: int = 0  # atomics, too
+    # words that the lanes of a request access, by their offset in the frame
+    local_lines: int = 0
 
     def __add__(self, other: AccessCounts) -> AccessCounts:
         return AccessCounts(
@@ -141,13 +148,26 @@ COUNT_FIELDS = tuple(field.name for field in fields(AccessCounts))
 @dataclass(frozen=True)
 class SiteCounts:
     """Accesses of one instruction; `units`: wavefronts for shared, sectors for global, 0 for local
-    memory.
+    memory; `lines` of 128 bytes: 0 for shared memory; `fresh`: requests for sectors of global
+    memory that their warp had not loaded before, if accesses are counted and nothing is checked.
     """
 
     site: int
     requests: int
     units: int
     bytes: int
+    lines: int = 0
+    fresh: int = 0
+
+    def __add__(self, other: SiteCounts) -> SiteCounts:
+        """The sum of both, which are of the same instruction."""
+        return SiteCounts(
+            self.site,
+            *(getattr(self, name) + getattr(other, name) for name in SITE_FIELDS),
+        )
+
+
+SITE_FIELDS = tuple(field.name for field in fields(SiteCounts) if field.name != "site")
 
 
 @dataclass(frozen=True)
@@ -288,7 +308,7 @@ def read_site_counts(address: int, sites: int) -> tuple[SiteCounts, ...]:
         return ()
     records = (SiteRecord * sites).from_address(address)
     return tuple(
-        SiteCounts(site, r.requests, r.units, r.bytes)
+        SiteCounts(site, r.requests, r.units, r.bytes, r.lines, r.fresh)
         for site, r in enumerate(records)
         if r.requests
     )

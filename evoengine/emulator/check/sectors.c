@@ -1,4 +1,4 @@
-/* The set of sectors of global memory that a block has loaded: the misses of an ideal cache of its own. */
+/* The sets of sectors of global memory that a block, and each of its warps, has loaded: the misses of an ideal cache of its own. */
 #include "shadow.h"
 
 enum { GROUP_BITS = 6, FIRST_CAPACITY = 1024, MOST_CAPACITY = 1 << 20 }; /* the limit: 2 GiB of memory, 24 MiB of table */
@@ -52,6 +52,14 @@ ev_u32 sectors_add(SectorSet *set, const ev_u64 *sectors, ev_u32 count) {
     return fresh;
 }
 
+ev_u32 sectors_of_warp(Checker *c, ev_u32 warp, const ev_u64 *sectors, ev_u32 count) {
+    enum { WARP_BITS = 56 }; /* above every sector of an address of 57 bits or less */
+    ev_u64 own[64];
+    for (ev_u32 i = 0; i < count; i++)
+        own[i] = sectors[i] | (ev_u64)warp << WARP_BITS;
+    return sectors_add(&c->loaded_by_warps, own, count);
+}
+
 void sectors_publish(Checker *c) {
     SectorSet *all = &c->launch->loaded, *own = &c->loaded;
     if (!own->used)
@@ -68,4 +76,6 @@ void sectors_block(Checker *c) {
     sectors_publish(c);
     c->loaded.epoch++;
     c->loaded.used = 0;
+    c->loaded_by_warps.epoch++;
+    c->loaded_by_warps.used = 0;
 }

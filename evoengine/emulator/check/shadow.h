@@ -121,6 +121,7 @@ struct Checker {
     AsyncQueue queues[MAX_WARPS];
     ev_u32 copying; /* the current access is that of an async copy to its source */
     SectorSet loaded; /* by the current block */
+    SectorSet loaded_by_warps; /* the same, of each warp; only if accesses are counted and nothing is checked */
     AccessCounts counts;
     ev_u32 doubtful; /* number of writes below, all of one instruction that has not been executed yet */
     DoubtfulWrite writes[DOUBTFUL];
@@ -170,6 +171,7 @@ void count_copy(Checker *, const Access *targets);
 void sectors_publish(Checker *); /* adds the sectors of the block to those of the launch */
 void sectors_block(Checker *);   /* the same, then clears them for the next block */
 ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* returns how many of them are new to the block */
+ev_u32 sectors_of_warp(Checker *, ev_u32 warp, const ev_u64 *sectors, ev_u32 count); /* ... new to the warp */
 void sectors_close(SectorSet *);
 /* granules.c */
 ev_u32 shared_open(Checker *);

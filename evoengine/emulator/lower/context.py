@@ -108,7 +108,7 @@ class LoweringContext(Scratch):
         # `id()`s of the loads that poll before an atomic operation; set in checked mode
         self.poll_loads: frozenset[int] = frozenset()
         self.sites: list[InstructionSite] = []
-        self._site_numbers: dict[int, int] = {}
+        self.site_numbers: dict[int, int] = {}  # `id()` of an instruction -> its index in `sites`
         self.mask: str | None = None  # active lanes as a <32 x i1>; None for all
         self.mask_bits = "-1"  # the same as an i32
         self.in_region = False
@@ -116,14 +116,14 @@ class LoweringContext(Scratch):
     def site(self, instruction: Instruction | None) -> int:
         """The index of `instruction` in `sites`, by which faults and findings name it."""
         key = id(instruction)  # instructions outlive the lowering: they belong to the function
-        if key not in self._site_numbers:
-            self._site_numbers[key] = len(self.sites)
+        if key not in self.site_numbers:
+            self.site_numbers[key] = len(self.sites)
             self.sites.append(
                 InstructionSite(instruction.line, instruction.text)
                 if instruction
                 else InstructionSite(0, "")
             )
-        return self._site_numbers[key]
+        return self.site_numbers[key]
 
     def is_data(self, operands: Sequence[Operand]) -> bool:
         """Whether `operands` are registers that hold pure data."""

@@ -7,6 +7,7 @@ when it is called again (suspension.py).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evoengine.emulator.analyse.cfg_builder import build_cfg
@@ -42,6 +43,7 @@ class LoweredKernel:
     warp_bytes: int
     layout: Layout
     sites: list[InstructionSite]
+    site_numbers: Mapping[int, int]  # `id()` of an instruction of `cfg` -> its index in `sites`
 
 
 def lower(
@@ -102,6 +104,7 @@ class _KernelLowering:
             self.suspensions.warp_bytes,
             self.cx.layout,
             self.cx.sites,
+            self.cx.site_numbers,
         )
 
     def _lower_entry(self) -> None:

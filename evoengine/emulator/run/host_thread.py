@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from evoengine.emulator.check.findings import AccessCounts
+from evoengine.emulator.check.findings import AccessCounts, SiteCounts
 from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.abi import WARP_ALIGN, BlockRecord, LaunchRecord, StopReason
 from evoengine.emulator.run.geometry import LaunchGeometry
@@ -118,6 +118,14 @@ class HostThread:
             self._launch_checker.counts(self._checker_handle)
             if self._launch_checker is not None
             else AccessCounts()
+        )
+
+    def site_accesses(self) -> tuple[SiteCounts, ...]:
+        """The same for each instruction that accessed memory."""
+        return (
+            self._launch_checker.site_counts(self._checker_handle)
+            if self._launch_checker is not None
+            else ()
         )
 
     def close(self) -> None:

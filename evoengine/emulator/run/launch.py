@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy
 
-from evoengine.emulator.check.findings import AccessCounts, Finding
+from evoengine.emulator.check.findings import AccessCounts, Finding, SiteCounts
 from evoengine.emulator.run.abi import PRINT, BlockRecord, LaunchRecord
 from evoengine.emulator.run.geometry import LaunchGeometry
 from evoengine.emulator.run.host_thread import HostThread, LaunchFault
@@ -46,6 +46,7 @@ class LaunchOutcome:
     blocks_run: int
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None
+    site_accesses: tuple[SiteCounts, ...]  # by instruction; empty without a checker
     # uint64 [blocks run, MAX_BLOCK_WORK at most]: sum of the weights that each block executed
     block_work: numpy.ndarray
     # uint64 [blocks run, MAX_WARP_WORK at most, warps of a block]: the same for each warp
@@ -98,12 +99,22 @@ def run_blocks(
             accesses=sum((host_thread.accesses() for host_thread in host_threads), AccessCounts())
             if launch_checker
             else None,
+            site_accesses=_by_site(host_threads),
             block_work=block_work,
             warp_work=warp_work,
         )
     finally:
         for host_thread in host_threads:
             host_thread.close()
+
+
+def _by_site(host_threads: Iterable[HostThread]) -> tuple[SiteCounts, ...]:
+    """The accesses of each instruction, summed over the host threads."""
+    found: dict[int, SiteCounts] = {}
+    for counts in (item for host_thread in host_threads for item in host_thread.site_accesses()):
+        before = found.get(counts.site)
+        found[counts.site] = before + counts if before else counts
+    return tuple(found[site] for site in sorted(found))
 
 
 def _callback(on_print: PrintCallback, print_nothing: int) -> ctypes._CFunctionType:

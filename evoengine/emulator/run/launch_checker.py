@@ -9,8 +9,10 @@ from evoengine.emulator.check.findings import (
     AccessCounts,
     Check,
     Finding,
+    SiteCounts,
     read_counts,
     read_findings,
+    read_site_counts,
 )
 from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.geometry import LaunchGeometry
@@ -77,6 +79,13 @@ class LaunchChecker:
         """The accesses that the checker of a host thread counted."""
         return read_counts(
             call(self._native, "ev_check_counts", ctypes.c_void_p, (ctypes.c_void_p, checker))
+        )
+
+    def site_counts(self, checker: int) -> tuple[SiteCounts, ...]:
+        """The accesses of each instruction that the checker of a host thread counted."""
+        return read_site_counts(
+            call(self._native, "ev_check_site_counts", ctypes.c_void_p, (ctypes.c_void_p, checker)),
+            self._sites,
         )
 
     def close_thread(self, checker: int) -> None:

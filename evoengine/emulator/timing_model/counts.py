@@ -21,8 +21,10 @@ class CodePiece:
     instructions: Mapping[str, float] = field(default_factory=_nothing)
     flops: Mapping[str, float] = field(default_factory=_nothing)
     delays: Mapping[str, float] = field(default_factory=_nothing)
-    wavefronts: float = 0.0  # of shared memory, without bank conflicts
-    sectors: float = 0.0  # of global memory, with coalesced accesses
+    # of shared and of global memory: as counted, else without bank conflicts and coalesced
+    wavefronts: float = 0.0
+    sectors: float = 0.0  # from and to L2
+    lines: float = 0.0  # of 128 bytes of global and local memory that L1 looks up
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Counts:
     # ideal L1
     block_sectors: float = 0.0
     common_sectors: float = 0.0  # how many of a block's sectors are the same for all blocks
+    # of 128 bytes of global and local memory that L1 looks up, a request at a time
+    lines: float = 0.0
     local_sectors: float = 0.0  # of local memory: stacks and spills
     frame_bytes: float = 0.0  # of local memory that one thread has
     atomics: float = 0.0  # lanes with an atomic operation on global memory
@@ -116,6 +120,7 @@ class Counts:
                 delays,
                 self.shared_wavefronts / self.warps,
                 self.l2_sectors / self.warps,
+                self.lines / self.warps,
             ),
         )
 

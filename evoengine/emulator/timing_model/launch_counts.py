@@ -4,14 +4,19 @@ mode.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
-from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
+from evoengine.emulator.timing_model.diverging_code import diverging_code
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
+from evoengine.emulator.timing_model.straight_code import StraightCode, straight_code
+from evoengine.emulator.timing_model.waiting import without_waiting
 from evoengine.emulator.timing_model.work_queues import takes_work
 
 if TYPE_CHECKING:
@@ -31,10 +36,12 @@ def counts_from_reports(
     """
     if checked.accesses is None:
         raise ValueError("expected a report of checked mode, got one without counts of accesses")
-    times = fast.counters[:, 0].tolist()
+    executions = fast.counters[:, 0].tolist()
+    times = without_waiting(fast.lowered.cfg, executions)
+    memory, diverging = _memory(checked), diverging_code(fast.lowered.cfg)
     code = [
-        (instruction_mix(node.instructions, repeats=position in node.successors), times[position])
-        for position, node in enumerate(fast.lowered.cfg.nodes)
+        (_mix(piece, fast.lowered.cfg, times, memory, diverging), times[piece.first])
+        for piece in straight_code(fast.lowered.cfg, times)
     ]
     counts = counts_from_mixes(
         code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
@@ -47,14 +54,64 @@ def counts_from_reports(
             counts, checked.accesses, checked.blocks_run, worth=_blocks_worth(checked, work)
         ),
         frame_bytes=float(fast.lowered.layout.frame_bytes),
-        warp_skew=_warp_skew(fast),
+        warp_skew=_warp_skew(fast, executions, times),
     )
 
 
-def _warp_skew(report: LaunchReport) -> float:
-    """The work of the warp with the most of its block, relative to the mean of its warps."""
+def _memory(checked: LaunchReport) -> Mapping[tuple[int, int], SiteMemory]:
+    """What each instruction accesses, by its block and its place there."""
+    by_site = {item.site: item for item in checked.site_accesses}
+    numbers, executions = checked.lowered.site_numbers, checked.counters[:, 0].tolist()
+    found = {}
+    for position, node in enumerate(checked.lowered.cfg.nodes):
+        for place, item in enumerate(node.instructions):
+            counts = by_site.get(numbers.get(id(item), -1))
+            memory = site_memory(item, counts, executions[position]) if counts else None
+            if memory is not None:
+                found[position, place] = memory
+    return found
+
+
+def _mix(
+    piece: StraightCode,
+    cfg: ControlFlowGraph,
+    times: Sequence[float],
+    memory: Mapping[tuple[int, int], SiteMemory],
+    diverging: frozenset[int],
+) -> InstructionMix:
+    """The instruction mix of a piece of code; what runs under a condition counts by the share of
+    its executions.
+    """
+    steps = [
+        Step(
+            item,
+            times[number] / times[piece.first] if times[piece.first] else 0.0,
+            piece.conditions[number],
+            memory.get((number, place)),
+            number in diverging,
+        )
+        for number in piece.nodes
+        for place, item in enumerate(cfg.nodes[number].instructions)
+        if not (piece.is_predicated(number) and item.op == "bra")
+    ]
+    return instruction_mix(steps, repeats=piece.repeats)
+
+
+def _warp_skew(report: LaunchReport, executions: Sequence[float], times: Sequence[float]) -> float:
+    """The work of the warp with the most of its block, relative to the mean of its warps; waiting
+    for other blocks is none, and is taken for that of the warp with the most.
+    """
     work = report.warp_work.astype(float)
-    return float(work.max(axis=1).sum() / work.mean(axis=1).sum()) if work.any() else 0.0
+    if not work.any():
+        return 0.0
+    nodes = report.lowered.cfg.nodes
+    waited = sum(
+        (all_ - rest) * len(node.instructions)
+        for node, all_, rest in zip(nodes, executions, times, strict=True)
+    )
+    waited *= len(work) / report.blocks_run
+    most, mean = work.max(axis=1).sum() - waited, work.mean(axis=1).sum() - waited / work.shape[1]
+    return float(max(1.0, most / mean))
 
 
 def _blocks_worth(checked: LaunchReport, work: Sequence[float]) -> float:
@@ -98,7 +155,13 @@ def counts_from_mixes(
             builder.add(item.instructions, item.flops, item.delays, times)
             pieces.append(
                 CodePiece(
-                    times, item.instructions, item.flops, item.delays, item.wavefronts, item.sectors
+                    times,
+                    item.instructions,
+                    item.flops,
+                    item.delays,
+                    item.wavefronts,
+                    item.sectors,
+                    item.lines,
                 )
             )
     return Counts(
@@ -108,6 +171,7 @@ def counts_from_mixes(
         flops=builder.flops,
         delays=builder.delays,
         unique_bytes=unique_bytes,
+        lines=sum(piece.times * piece.lines for piece in pieces),
         pieces=tuple(pieces),
     )
 

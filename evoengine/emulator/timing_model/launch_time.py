@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evoengine.emulator.targets import SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP, TargetGpu
+from evoengine.emulator.targets import SCHEDULERS, WARP, TargetGpu
 from evoengine.emulator.timing_model.counts import CodePiece, Counts
 from evoengine.emulator.timing_model.occupancy import Occupancy, occupancy
 
@@ -174,14 +174,9 @@ class _Launch:
         clocks = self._pipes(
             block.instructions, block.flops, self._unevenness(block.warps * self.resident_blocks)
         )
-        from_l1 = (
-            (block.load_sectors + block.store_sectors + block.local_sectors)
-            * SECTOR_BYTES
-            / SHARED_BYTES_PER_CLOCK
-        )
         # one data path for all three
         clocks["shared"] = (
-            block.shared_wavefronts + block.instructions.get("shuffle", 0.0) + from_l1
+            block.shared_wavefronts + block.instructions.get("shuffle", 0.0) + block.lines
         )
         clocks["l2_port"] = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
         clocks["atomic"] = block.atomics / ATOMIC_LANES_PER_CLOCK
@@ -240,8 +235,18 @@ class _Launch:
         loads, distinct = self.block.load_sectors, self.block.block_sectors
         if not 0 < distinct < loads:
             return loads
-        held = min(1.0, max(0.0, self._l1_room) / (distinct * SECTOR_BYTES))
-        return distinct + (loads - distinct) * (1.0 - held)
+        return distinct + (loads - distinct) * (1.0 - self._held)
+
+    @property
+    def _held(self) -> float:
+        """The part of what a block loads that L1 keeps for the next load, beside local memory."""
+        wanted = self.block.block_sectors * SECTOR_BYTES + self._frames_on_sm
+        return min(1.0, max(0.0, self._l1_room) / wanted) if wanted else 1.0
+
+    @property
+    def _frames_on_sm(self) -> float:
+        """Bytes of local memory of all threads that an SM runs at the same time."""
+        return WARP * self.block.warps * self.resident_blocks * self.block.frame_bytes
 
     @property
     def _l1_room(self) -> float:
@@ -252,10 +257,10 @@ class _Launch:
 
     @property
     def _frame_misses(self) -> float:
-        """The share of local memory that does not fit L1 beside shared memory."""
-        threads = WARP * self.block.warps * self.resident_blocks
-        frames = threads * self.block.frame_bytes
-        return max(0.0, 1.0 - max(0.0, self._l1_room) / frames) if frames else 0.0
+        """The share of local memory that L1 has no room for, beside shared memory and what is
+        loaded from global memory.
+        """
+        return 1.0 - self._held if self.block.frame_bytes else 0.0
 
     def _l2(self) -> float:
         nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
@@ -265,7 +270,7 @@ class _Launch:
         if self._fits_l2 and not self.cold:
             return 0.0
         return (
-            self.block.unique_bytes
+            self._touched_bytes
             / (DRAM_SHARE * self.target.dram_gb_s)
             / 1000
             * self.target.clocks_per_us
@@ -273,7 +278,13 @@ class _Launch:
 
     @property
     def _fits_l2(self) -> bool:
-        return self.block.unique_bytes <= self.target.l2_bytes
+        return self._touched_bytes <= self.target.l2_bytes
+
+    @property
+    def _touched_bytes(self) -> float:
+        """Bytes of global memory that the launch accesses, and of the local memory of all SMs."""
+        sms = min(self.blocks, self.target.sms)
+        return self.block.unique_bytes + sms * self._frames_on_sm
 
     def _latency(self) -> float:
         """The time of blocks that run one after the other on the busiest SM."""
@@ -300,12 +311,8 @@ class _Launch:
             for piece in code
         )
         waits = self.block.delays.get("wait", 0.0) / warps
-        unplaced = (
-            self.block.atomics / ATOMIC_LANES_PER_CLOCK
-            + self.block.local_sectors * SECTOR_BYTES / SHARED_BYTES_PER_CLOCK
-        )
         return (
-            unplaced
+            self.block.atomics / ATOMIC_LANES_PER_CLOCK
             + busy
             + (waits * max(0.0, self._memory_latency - busy / waits) if waits else 0.0)
         )
@@ -322,9 +329,8 @@ class _Launch:
         clocks = [
             warps * value for value in self._pipes(piece.instructions, piece.flops, uneven).values()
         ]
-        clocks.append(
-            warps * (piece.wavefronts * conflicts + piece.instructions.get("shuffle", 0.0))
-        )
+        of_lanes = piece.wavefronts * conflicts + piece.instructions.get("shuffle", 0.0)
+        clocks.append(warps * (of_lanes + piece.lines))
         clocks.append(warps * piece.sectors * of["sector"])
         chain = sum(count * of.get(name, 0.0) for name, count in piece.delays.items())
         own = sum(piece.instructions.values())
@@ -354,6 +360,9 @@ class _Launch:
         of["local"] = latencies.l1 + self._frame_misses * (self._memory_latency - latencies.l1)
         of["barrier"] = latencies.barrier + latencies.barrier_warp * warps
         of["global"] = self._global_latency()
+        of["l2"] = self._memory_latency
+        of["l1"] = latencies.l1 + (1.0 - self._held) * (self._memory_latency - latencies.l1)
+        of["line"] = 1.0
         return of
 
     def _global_latency(self) -> float:

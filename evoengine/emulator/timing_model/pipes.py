@@ -29,7 +29,9 @@ PIPES = (
     "control",
     "barrier",
 )
-# Kinds of latency before a dependent instruction; `wait` is a wait for asynchronous copies.
+# Kinds of latency before a dependent instruction. `global` is a load of which nothing else is
+# known, `l1` and `l2` are one that finds its data there, `line` a further line of the same load;
+# `wait` is a wait for asynchronous copies.
 DELAYS = (
     "fixed",
     "mufu",
@@ -38,11 +40,15 @@ DELAYS = (
     "shared",
     "local",
     "global",
+    "l1",
+    "l2",
+    "line",
     "tensor",
     "barrier",
     "wait",
 )
 
+SECTORS_OF_LINE = 4  # 32 and 128 bytes: CUDA C++ Programming Guide, "Device Memory Accesses"
 HMMA_FLOPS = 16 * 8 * 16 * 2  # of the m16n8k16 whose latency is in the targets
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
@@ -76,6 +82,12 @@ class Cost:
     tensor_flops: float = 0.0
     wavefronts: float = 0.0  # of shared memory, without bank conflicts
     sectors: float = 0.0  # of global memory, with coalesced accesses
+    lines: float = 0.0  # that L1 looks up for them; copies go around it
+
+    @property
+    def memory_instructions(self) -> float:
+        """Machine instructions that reach memory."""
+        return sum(count for pipe, count in self.pipes if pipe == "lsu")
 
     @property
     def issues(self) -> float:
@@ -153,12 +165,15 @@ def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
     space = "shared" if shared else "local" if "local" in modifiers else "global"
     cost = _cost("lsu", delay=None if op in ("st", "red") else space)
     if shared:
-        return replace(cost, wavefronts=max(1.0, _bytes(modifiers) / 4))
+        return replace(cost, wavefronts=max(1.0, bytes_of_lane(modifiers) / 4))
     # 32 lanes, 32 bytes per sector
-    return cost if space == "local" else replace(cost, sectors=float(_bytes(modifiers)))
+    if space == "local":
+        return replace(cost, lines=max(1.0, bytes_of_lane(modifiers) / 4))
+    sectors = float(bytes_of_lane(modifiers))
+    return replace(cost, sectors=sectors, lines=max(1.0, sectors / SECTORS_OF_LINE))
 
 
-def _bytes(modifiers: tuple[str, ...]) -> int:
+def bytes_of_lane(modifiers: tuple[str, ...]) -> int:
     """The bytes that one lane accesses, from the type and the vector size among the modifiers."""
     bits = next(
         (int(word[1:]) for word in reversed(modifiers) if word[0] in "busf" and word[1:].isdigit()),

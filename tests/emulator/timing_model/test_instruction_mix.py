@@ -14,7 +14,8 @@ from evoengine.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.site_memory import SiteMemory
 
 
 def _r(name: str) -> Register:
@@ -131,7 +132,7 @@ def test_loads_of_several_iterations_of_a_loop_overlap() -> None:
         _do("add.s64", _r("p"), _r("p"), Float(0, 64)),
     )
     assert instruction_mix(loop).delays == {"global": 1, "fixed": 1}
-    assert instruction_mix(loop, repeats=True).delays == {"global": 0.25, "fixed": 1}
+    assert instruction_mix(loop, repeats=True).delays == {"global": 0.25, "fixed": 1.75}
 
 
 def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
@@ -140,3 +141,44 @@ def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
         _do("add.s64", _r("p"), _r("q"), Float(0, 64)),
     )
     assert instruction_mix(loop, repeats=True).delays == instruction_mix(loop).delays
+
+
+def test_loads_do_not_overtake_stores_that_may_be_to_the_same_address() -> None:
+    loop = (
+        _do("ld.global.f32", _r("a"), Address(_r("p"))),
+        _do("st.global.f32", Address(_r("q")), _r("a")),
+        _do("add.s64", _r("p"), _r("p"), Float(0, 64)),
+        _do("add.s64", _r("q"), _r("q"), Float(0, 64)),
+    )
+    assert instruction_mix(loop, repeats=True).delays["global"] == 1
+    constant = (_do("ld.global.nc.f32", _r("a"), Address(_r("p"))), *loop[1:])
+    assert instruction_mix(constant, repeats=True).delays["global"] == 0.25
+
+
+def test_a_load_from_other_bytes_of_the_same_array_overtakes_a_store() -> None:
+    store = _do("st.shared.f32", Address(_r("p"), 0), _r("a"))
+    for offset, waits in ((0, 2), (4, 1)):
+        load = _do("ld.shared.f32", _r("b"), Address(_r("p"), offset))
+        found = _mix(_do("ld.shared.f32", _r("a"), Address(_r("q"))), store, load)
+        assert found.delays == {"shared": waits}
+
+
+@pytest.mark.parametrize(("may_diverge", "waits"), [(True, 2), (False, 1)])
+def test_loads_stay_behind_an_exchange_of_lanes_that_may_have_diverged(
+    may_diverge: bool, waits: int
+) -> None:
+    code = (
+        _do("ld.global.f32", _r("a"), Address(_r("p"))),
+        _do("add.f32", _r("sum"), _r("sum"), _r("a")),
+        _do("shfl.sync.idx.b32", _r("x"), _r("y")),
+        _do("ld.global.f32", _r("b"), Address(_r("q"))),
+    )
+    found = instruction_mix([Step(item, may_diverge=may_diverge) for item in code])
+    assert found.delays["global"] == waits
+
+
+def test_a_load_waits_for_l2_as_often_as_its_warp_had_not_loaded_the_sector() -> None:
+    load = _do("ld.global.f32", _r("a"), Address(_r("p")))
+    found = instruction_mix([Step(load, memory=SiteMemory(lines=32, missed=0.125))])
+    assert found.delays == {"l1": 0.875, "l2": 0.125, "line": 31}
+    assert found.lines == 32

@@ -1,0 +1,151 @@
+"""Basic blocks that a GPU runs as one piece of straight-line code.
+
+A short condition around a few instructions, such as the bounds of a load, is no branch in machine
+code: ptxas predicates the instructions. Loads behind such conditions then overlap like any others,
+and a loop whose body becomes one piece is unrolled (seen in the machine code that NVRTC 13.0 makes
+of tests/honest/matmul_macro_tiles.cu: four predicated loads, then four stores).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, Node
+
+# PTX instructions of a condition that is predicated; more are skipped by a branch. Estimate.
+PREDICATED = 32
+# executions of a conditional block, relative to those of the code before it, from which on it
+# counts as part of that code
+MOSTLY = 0.5
+_ENDS = frozenset(("ret", "exit", "trap"))
+
+
+@dataclass
+class StraightCode:
+    """Basic blocks in the order in which a warp runs them, the first one always."""
+
+    nodes: list[int]
+    # of each block: the predicates under which it runs
+    conditions: dict[int, frozenset[str]] = field(default_factory=dict)
+    repeats: bool = False  # whether it is the whole body of a loop
+
+    def is_predicated(self, number: int) -> bool:
+        """Whether the branch at the end of a block is gone: the piece goes on either way."""
+        return number != self.nodes[-1]
+
+    @property
+    def first(self) -> int:
+        """The block that always runs."""
+        return self.nodes[0]
+
+
+def straight_code(cfg: ControlFlowGraph, times: Sequence[float]) -> list[StraightCode]:
+    """The pieces of a kernel, each of its basic blocks in one; `times`: executions of each block by
+    warps.
+    """
+    return _Merging(cfg, times).pieces()
+
+
+class _Merging:
+    """Pieces by the number of their first block, with the edges between them."""
+
+    def __init__(self, cfg: ControlFlowGraph, times: Sequence[float]) -> None:
+        self._cfg, self._times = cfg, times
+        count = len(cfg.nodes)
+        self._pieces = {
+            number: StraightCode([number], {number: frozenset()}) for number in range(count)
+        }
+        self._after = {
+            number: {item for item in node.successors if item < count}
+            for number, node in enumerate(cfg.nodes)
+        }
+        self._before: dict[int, set[int]] = {number: set() for number in range(count)}
+        for number, successors in self._after.items():
+            for after in successors:
+                self._before[after].add(number)
+
+    def pieces(self) -> list[StraightCode]:
+        """Merges until nothing changes; inner conditions are merged before outer ones."""
+        changed = True
+        while changed:
+            changed = False
+            for number in sorted(self._pieces, reverse=True):
+                while number in self._pieces and self._grows(number):
+                    changed = True
+        for number, piece in self._pieces.items():
+            piece.repeats = number in self._after[number]
+        return [self._pieces[number] for number in sorted(self._pieces)]
+
+    def _grows(self, number: int) -> bool:
+        """Merges a condition or the only successor into a piece; returns whether it did."""
+        if self._last(number).suspension is not None:
+            return False
+        after = self._after[number]
+        if len(after) == 1:
+            (only,) = after
+            if only != number and self._before[only] == {number}:
+                self._append(number, only, frozenset())
+                return True
+            return False
+        return len(after) == 2 and self._predicates(number)
+
+    def _predicates(self, number: int) -> bool:
+        """Merges the blocks under the condition at the end of a piece, if they are short, meet
+        again at once and run mostly.
+        """
+        last = self._last(number).last
+        if last is None or last.guard is None:
+            return False
+        sides = [side for side in self._after[number] if self._is_condition_of(number, side)]
+        joins = {join for side in sides for join in self._after[side]}
+        if not sides or len(joins) != 1 or not self._after[number] <= joins | set(sides):
+            return False
+        if joins & {number, *sides} or not self._is_mostly_run(number, sides):
+            return False
+        for side in sorted(sides):
+            self._append(number, side, frozenset((last.guard.register.name,)))
+        self._after[number] = joins
+        return True
+
+    def _is_condition_of(self, number: int, side: int) -> bool:
+        """Whether a piece only runs between this one and one other, and ptxas would predicate
+        it.
+        """
+        nodes = [self._cfg.nodes[item] for item in self._pieces[side].nodes]
+        return (
+            side != number
+            and self._before[side] == {number}
+            and len(self._after[side]) == 1
+            and side not in self._after[side]
+            and sum(len(node.instructions) for node in nodes) <= PREDICATED
+            and not any(_interrupts(node) for node in nodes)
+        )
+
+    def _is_mostly_run(self, number: int, sides: Sequence[int]) -> bool:
+        most = max(self._times[side] for side in sides)
+        return most >= MOSTLY * self._times[self._pieces[number].first] > 0
+
+    def _append(self, number: int, other: int, condition: frozenset[str]) -> None:
+        """Adds the blocks of another piece, under a condition, to the end of one."""
+        piece, more = self._pieces[number], self._pieces.pop(other)
+        piece.nodes += more.nodes
+        piece.conditions |= {node: of | condition for node, of in more.conditions.items()}
+        self._after[number] = self._after.pop(other) | (self._after[number] - {other})
+        if not condition:
+            self._after[number].discard(other)
+        self._before.pop(other)
+        for successors in self._before.values():
+            if other in successors:
+                successors.discard(other)
+                successors.add(number)
+
+    def _last(self, number: int) -> Node:
+        return self._cfg.nodes[self._pieces[number].nodes[-1]]
+
+
+def _interrupts(node: Node) -> bool:
+    """Whether a block must not be predicated: a barrier, a call, an exit."""
+    return node.suspension is not None or any(
+        item.op in _ENDS or item.op == "call" for item in node.instructions
+    )
