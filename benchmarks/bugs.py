@@ -60,6 +60,7 @@ class Judgement:
     reason: str
     sentences: tuple[str, ...]  # of the findings, in their order
     expected: Status | None  # None where the manifest does not say: a bug on a GPU
+    seconds: float = 0.0  # of the diagnosis, without its further launches
 
     @property
     def is_named(self) -> bool:
@@ -96,6 +97,7 @@ class Judgement:
             "second finding": second,
             "named": None if honest else self.is_named,
             "by reason": None if honest else self.is_named_by_reason,
+            "seconds": self.seconds,
             "problem": self.problem,
             "reason": self.reason,
             "cause": "" if isinstance(self.entry, HonestNumbers) else self.entry.cause,
@@ -106,6 +108,10 @@ def sentences_of(verdict: Verdict) -> tuple[str, ...]:
     """The sentences of a verdict's diagnoses, the most telling first."""
     found = verdict.forensics.diagnoses if verdict.forensics else ()
     return tuple(diagnosis.sentence for diagnosis in found)
+
+
+def _seconds_of(verdict: Verdict) -> float:
+    return verdict.forensics.seconds if verdict.forensics else 0.0
 
 
 class BugWalk:
@@ -133,7 +139,8 @@ class BugWalk:
             why = f"{type(error).__name__}: {error}"
             return Judgement(name, entry, ENGINE_BROKE, why, (), expected or Status.wrong_result)
         sentences = sentences_of(verdict)
-        return Judgement(name, entry, verdict.status.value, verdict.reason, sentences, expected)
+        status, seconds = verdict.status.value, _seconds_of(verdict)
+        return Judgement(name, entry, status, verdict.reason, sentences, expected, seconds)
 
     async def close(self) -> None:
         """Ends the executor; the next kernel gets a new one."""

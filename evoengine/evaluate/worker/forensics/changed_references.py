@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.forensics.changed_inputs import (
-    ChangedInputs,
-    changed_inputs,
-    changed_scalars,
-    exchanged_inputs,
-    rounded_inputs,
-)
-from evoengine.evaluate.worker.forensics.changed_steps import (
-    ChangedStep,
-    changed_steps,
-    imprecise_steps,
-)
+from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
+from evoengine.evaluate.worker.forensics.changed_inputs import changed_inputs, exchanged_inputs
+from evoengine.evaluate.worker.forensics.changed_scalars import changed_scalars
+from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
+from evoengine.evaluate.worker.forensics.changed_steps import changed_steps
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
+from evoengine.evaluate.worker.forensics.narrow_sums import imprecise_steps
 from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
 from evoengine.evaluate.worker.forensics.reference_steps import (
     StepChange,
@@ -27,14 +21,19 @@ from evoengine.evaluate.worker.forensics.reference_steps import (
     steps_in_order,
 )
 from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
+from evoengine.evaluate.worker.forensics.rounded_inputs import rounded_inputs
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
 LEAST_SHARE = 0.4
+LEAST_PROBED = 16  # wrong elements in a probe that can tell
+PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there is not looked at
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
 LEAST_REDUCTION = 0.4  # by a rounding
+PARTLY = 0.92  # of the weight of a change that holds for all: others are looked for
 SPOILED = 0.05  # of right elements: with more, the change holds only where it is wrong
+BEGINNINGS = {"the", "a", "each", "half", "masked", "exp2", "probably"}  # of sentences, no names
 # what a deliberately changed call may raise besides TaskError
 FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -46,16 +45,21 @@ class ChangedReferences:
         self,
         recompute: RecomputedReference,
         window: ReferenceWindow,
+        probe: ReferenceWindow,
         call: WrongCall,
         outputs: Sequence[ComparedOutput],
         tiles: Sequence[int],
     ) -> None:
-        """`tiles` are sizes that the candidate's plan names, the likelier ones first."""
+        """`probe` is a small window in which changes are tried first; `tiles` are sizes that the
+        candidate's plan names, the likelier ones first.
+        """
         self._recompute = recompute
         self._window = window
         self._call = call
         self._tiles = tiles
         self._explained = ExplainedShare(window, outputs)
+        self._probe = probe
+        self._probed = ExplainedShare(probe, outputs)
         self._folder = recompute.functions.file_of(recompute.task.reference).parent
         self.tried = 0
 
@@ -86,9 +90,10 @@ class ChangedReferences:
                 share = max(share, 0.75 - abs(1 - found.size) / 4)
             if share >= LEAST_REDUCTION and (best is None or share > best.share + 0.03):
                 like = "as large as" if share > max(found.share, found.reduction) else "that of"
+                said = f"{change.mistake}: the error" if change.mistake else "the error"
                 best = Lead(
                     DiagnosisKind.low_precision,
-                    f"The error is {like} the reference {_with(change)}: low precision.",
+                    _capital(f"{said} is {like} the reference {_with(change)}: low precision."),
                     min(1.0, share),
                     1.0,
                     {
@@ -108,16 +113,16 @@ class ChangedReferences:
 
     def _of_inputs(self) -> Iterator[Lead]:
         task, inputs = self._recompute.task, self._call.inputs
-        yield from self._try_all(changed_inputs(task, inputs, self._tiles))
+        yield from self._try_all(changed_inputs(task, self._call.case, inputs, self._tiles))
 
     def _of_steps(self) -> Iterator[Lead]:
-        recorder = self._recorded()
-        steps = steps_in_order(recorder)
-        yield from self._try_all(changed_steps(steps, recorder.feeds, self._tiles))
+        changes = changed_steps(self._recorded(), self._window.inputs, self._tiles)
+        yield from self._try_all(changes)
 
     def _roundings(self) -> Iterator[ChangedInputs | ChangedStep]:
         yield from rounded_inputs(self._window.inputs)
-        yield from imprecise_steps(steps_in_order(self._recorded()))
+        recorder = self._recorded()
+        yield from imprecise_steps(steps_in_order(recorder), recorder)
 
     def _recorded(self) -> StepRecorder:
         recorder = StepRecorder(self._folder, self._recompute.end)
@@ -138,13 +143,26 @@ class ChangedReferences:
         """What a change explains; None where the reference cannot be computed with it."""
         self.tried += 1
         try:
-            found = self._changed(change)
+            if not self._is_promising(change):
+                return None
+            found = self._changed(change, self._window)
             return None if found is None else self._explained.of(found)
         except (TaskError, *FAILURES):
             return None
 
-    def _changed(self, change: ChangedInputs | ChangedStep) -> Tensors | None:
-        window = self._window
+    def _is_promising(self, change: ChangedInputs | ChangedStep) -> bool:
+        """Whether it explains a part of the errors in the probe, as far as they can be seen."""
+        if self._probed.bad < LEAST_PROBED or change.kind is DiagnosisKind.low_precision:
+            return True
+        found = self._changed(change, self._probe)
+        if found is None:
+            return False
+        seen = self._probed.of(found)
+        return seen.share >= PROBED_SHARE or seen.reduction >= PROBED_REDUCTION
+
+    def _changed(
+        self, change: ChangedInputs | ChangedStep, window: ReferenceWindow
+    ) -> Tensors | None:
         if isinstance(change, ChangedStep):
             mode = StepChange(self._folder, self._recompute.end, dict(change.instead))
             return window.compute(window.inputs, mode=mode)
@@ -163,11 +181,15 @@ class ChangedReferences:
         weight = change.weight
         if found.spoiled > SPOILED:
             where = " there"
-            weight *= 0.97
+            weight *= PARTLY
         what = "equals" if found.share >= WHOLE else "is nearly" if nearly else "partly equals"
+        said = f"the output {what}{where} the reference {_with(change)}."
+        if change.mistake:
+            sure = found.share >= WHOLE and not where
+            said = f"{'' if sure else 'Probably '}{change.mistake}: {said}"
         return Lead(
             change.kind,
-            f"The output {what}{where} the reference {_with(change)}.",
+            _capital(said),
             share,
             weight,
             {
@@ -177,6 +199,12 @@ class ChangedReferences:
                 "error_explained": round(found.reduction, 3),
             },
         )
+
+
+def _capital(said: str) -> str:
+    """A sentence; what begins with a name or a sign stays as it is written."""
+    first = said.split(maxsplit=1)[0].rstrip(":,")
+    return said[0].upper() + said[1:] if first in BEGINNINGS else said
 
 
 def _with(change: ChangedInputs | ChangedStep) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+
+from evoengine.evaluate.worker.forensics.axis_words import amount, axis_noun, plural
 
 HIT_SHARE = 0.05  # of the most hit index's share of wrong elements: less counts as not hit
 PERIODS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
@@ -29,6 +31,7 @@ class AxisPart:
     stop: int = 0
     period: int = 0
     hit: int = 0
+    noun: str = "index"  # what one index is called: row, column, head
 
     @property
     def is_scattered(self) -> bool:
@@ -43,17 +46,20 @@ class AxisPart:
         if self.kind == "all":
             return ""
         if self.kind == "one":
-            return f"only {self.axis} = {self.start}"
+            return f"only {self.noun} {self.axis} = {self.start}"
         if self.kind == "first":
-            return f"only the first {count} of {self.extent} along {self.axis}"
+            return (
+                f"only the first {amount(count, self.noun)} of {self.extent} along {self.axis}"
+                f" ({span})"
+            )
         if self.kind == "last":
-            what = "the last one" if count == 1 else f"the last {count}"
-            return f"only {what} of {self.extent} along {self.axis} ({span})"
+            what = amount(count, self.noun) if count > 1 else self.noun
+            return f"only the last {what} of {self.extent} along {self.axis} ({span})"
         if self.kind == "range":
-            return f"only {self.axis} {span} of {self.extent}"
+            return f"only {plural(self.noun)} {self.axis} {span} of {self.extent}"
         if self.kind == "period":
-            return f"at {span} of every {self.period} along {self.axis}"
-        return f"{self.hit} of {self.extent} along {self.axis}, scattered"
+            return f"at {plural(self.noun)} {span} of every {self.period} along {self.axis}"
+        return f"{amount(self.hit, self.noun)} of {self.extent} along {self.axis}, scattered"
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,7 @@ def error_region(
         others = [other for other in range(wrong.dim()) if other != axis]
         shares = wrong.double().mean(dim=others) if others else wrong.double()
         hit = shares > HIT_SHARE * float(shares.max())
-        parts.append(axis_part(name, hit, hints))
+        parts.append(replace(axis_part(name, hit, hints), noun=axis_noun(axes, axis)))
         within = within.index_select(axis, hit.nonzero().flatten()) if bool(hit.any()) else within
     density = float(within.double().mean()) if within.numel() else 0.0
     pattern, blocks = "", None

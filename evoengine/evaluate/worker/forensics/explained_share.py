@@ -12,6 +12,8 @@ from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
 from evoengine.evaluate.worker.inputs import Tensors
 
 LEAST_OVER_CHANCE = 0.25
+LEAST_RIGHT = 0.1  # right elements for each wrong one: fewer may be right by chance
+LEAST_FIT = 0.6  # of the squared error of the elements that a change explains: else it is chance
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,17 @@ class ExplainedShare:
             )
             self._wrong[name] &= ~near
         self.bad = sum(int(bad.sum()) for bad in self._bad.values())
+        self._errors = {
+            name: self._values[name] - reference for name, reference in self._references.items()
+        }
+        self._finite = {
+            name: error.isfinite() for name, error in self._errors.items()
+        }  # both value and reference
 
     def of(self, found: Tensors) -> Explained:
         """What `found`, cut outputs by name, explains."""
         explained = right = spoiled = 0
-        left = error = own = whole = 0.0
+        left = error = own = whole = fitted = fit = 0.0
         for one in self._outputs:
             value, other = self._values[one.name], found[one.name]
             near = matching(value, other, one.gate, one.dtype, self._usual[one.name])
@@ -64,18 +72,26 @@ class ExplainedShare:
             right += int((~bad).sum())
             spoiled += int((~near & ~bad).sum())
             scale = self._usual[one.name] or 1.0
-            reference = self._references[one.name]
-            usable = value.isfinite() & other.isfinite() & reference.isfinite()
-            whole += _squares((value - reference)[usable], scale)
-            own += _squares((other - reference)[usable], scale)
-            left += _squares((value - other)[usable & bad], scale)
-            error += _squares((value - reference)[usable & bad], scale)
+            usable = self._finite[one.name] & other.isfinite()
+            errors = (self._errors[one.name] / scale).masked_fill(~usable, 0).square()
+            others = (other - self._references[one.name]) / scale
+            lefts = (value - other) / scale
+            whole += float(errors.sum())
+            own += float(others.masked_fill(~usable, 0).square().sum())
+            lefts = lefts.masked_fill(~(usable & bad), 0).square()
+            left += float(lefts.sum())
+            error += float(errors.masked_fill(~bad, 0).sum())
+            explaining = near & wrong & usable
+            fitted += float(errors.masked_fill(~explaining, 0).sum())
+            fit += float(lefts.masked_fill(~explaining, 0).sum())
         share = explained / max(1, self.bad)
+        if fitted and 1 - fit / fitted < LEAST_FIT:
+            share = 0.0  # the errors are hardly beyond the gate: anything near explains them
         if share > LEAST_OVER_CHANCE and share - self._chance(found) < LEAST_OVER_CHANCE:
             share = 0.0
         return Explained(
             share,
-            spoiled / max(1, right),
+            spoiled / max(1, right, LEAST_RIGHT * self.bad),
             1 - left / error if error else 0.0,
             (own / whole) ** 0.5 if whole else 0.0,
         )
@@ -95,7 +111,3 @@ class ExplainedShare:
 
 def _rms(values: torch.Tensor) -> float:
     return float(values.square().mean().sqrt()) if values.numel() else 0.0
-
-
-def _squares(values: torch.Tensor, scale: float) -> float:
-    return float((values / scale).square().sum())

@@ -25,7 +25,7 @@ from evoengine.evaluate.worker.forensics.recomputed_reference import (
     RecomputedReference,
     TimeUp,
 )
-from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
+from evoengine.evaluate.worker.forensics.reference_window import PROBE, ReferenceWindow
 from evoengine.evaluate.worker.forensics.set_facts import inputs_leads, size_leads
 from evoengine.evaluate.worker.forensics.written_values import (
     constant_leads,
@@ -83,7 +83,7 @@ def _investigated(
     tiles = tiles_of(known.plan)
     problem = ""
     leads = _plain_leads(task, call, known, outputs, worst)
-    if not any(lead.is_whole and lead.weight >= 1 for lead in leads):
+    if not any(_settles(lead) for lead in leads):
         try:
             for lead in _recomputed_leads(recompute, task, call, outputs, worst, tiles):
                 leads.append(lead)
@@ -133,6 +133,12 @@ def _plain_leads(
     return leads
 
 
+def _settles(lead: Lead) -> bool:
+    """Whether nothing more has to be looked for: zeros and NaN have a cause of their own."""
+    described = (DiagnosisKind.constant, DiagnosisKind.not_finite)
+    return lead.is_whole and lead.weight >= 1 and lead.kind not in described
+
+
 def _references(outputs: Sequence[ComparedOutput], worst: ComparedOutput) -> Tensors:
     return {one.name: one.reference for one in outputs if one is not worst}
 
@@ -153,7 +159,10 @@ def _recomputed_leads(
         return
     if not window.works:
         return
-    yield from ChangedReferences(recompute, window, call, outputs, tiles).leads()
+    probe = ReferenceWindow(task, recompute, call, worst, PROBE)
+    if not probe.works:
+        probe = window
+    yield from ChangedReferences(recompute, window, probe, call, outputs, tiles).leads()
 
 
 def _where(worst: ComparedOutput, tiles: Sequence[int]) -> Lead:

@@ -12,12 +12,17 @@ from dataclasses import dataclass
 
 import torch
 
+from evoengine.evaluate.worker.forensics.axis_words import axis_noun, plural
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.records import DiagnosisKind
 
 SAMPLE = 8192
 LEAST_SHARE = 0.6
+SPOILED = 0.05  # of right elements, which a rule for all would have moved
+PARTLY = (
+    0.97  # a rule that holds only where the output is wrong comes behind one that holds for all
+)
 SHIFTS = (1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32, 64, -64)
 MOST_ROWS = 4096  # among which the source of a row is looked for
 SAMPLED_ROWS = 128
@@ -43,6 +48,8 @@ def moved_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
     if places.numel() < 2 or not shape:
         return []
     value = compared.at(places)
+    right_places = _sampled(~compared.bad)
+    right, right_coordinates = compared.at(right_places), _coordinates(right_places, shape)
     best: Lead | None = None
     coordinates = _coordinates(places, shape)
     flat = compared.reference.flatten()
@@ -59,10 +66,16 @@ def moved_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
             and share > (best.share if best else 0.0)
             and _is_no_chance(value, flat[source.clamp_min(0)], own)
         ):
+            source = rule.move(right_coordinates)
+            kept = right.matches(flat[source.clamp_min(0)]) | (source < 0)
+            holds = not right_places.numel() or float(kept.double().mean()) > 1 - SPOILED
+            if not holds and best is not None and best.share > share - 0.05:
+                continue
             best = Lead(
                 DiagnosisKind.moved,
-                f"{compared.name} holds right values in the wrong place: {rule.words}.",
-                share,
+                f"{compared.name} holds right values in the wrong place: {rule.words}"
+                f"{'' if holds else ', where it is wrong'}.",
+                share if holds else share * PARTLY,
                 1.0,
                 {"move": rule.words},
             )
@@ -109,7 +122,7 @@ def _rules(shape: tuple[int, ...], axes: Sequence[str], hints: Sequence[int]) ->
     for axis, extent in enumerate(shape):
         if extent < 2:
             continue
-        yield from _along(shape, axis, axes[axis], list(shifts))
+        yield from _along(shape, axis, axes, list(shifts))
     yield from _leading_dimensions(shape, axes, hints)
 
 
@@ -129,7 +142,7 @@ def _swaps(shape: tuple[int, ...], axes: Sequence[str]) -> Iterator[MoveRule]:
                 inner = _coordinates(_flat(at, shape), swapped)
                 return _flat([inner[axis] for axis in order], shape)
 
-            words = f"{axes[first]} and {axes[second]} are swapped"
+            words = f"{axes[first]} and {axes[second]} are swapped{_nouns(axes, first, second)}"
             yield MoveRule(f"{words} in memory (transposed)", layout)
             if shape[first] == shape[second]:
                 continue
@@ -143,10 +156,17 @@ def _swaps(shape: tuple[int, ...], axes: Sequence[str]) -> Iterator[MoveRule]:
             yield MoveRule(f"{words}, read in the other layout", inverse)
 
 
+def _nouns(axes: Sequence[str], first: int, second: int) -> str:
+    """What they are called, unless that says no more: batches and heads."""
+    return f", {plural(axis_noun(axes, first))} and {plural(axis_noun(axes, second))}"
+
+
 def _along(
-    shape: tuple[int, ...], axis: int, name: str, shifts: Sequence[int]
+    shape: tuple[int, ...], axis: int, axes: Sequence[str], shifts: Sequence[int]
 ) -> Iterator[MoveRule]:
-    extent = shape[axis]
+    extent, name = shape[axis], axes[axis]
+    noun = axis_noun(axes, axis)
+    many = plural(noun)
 
     def by(change: Callable[[torch.Tensor], torch.Tensor]) -> Move:
         def move(at: Places) -> torch.Tensor:
@@ -160,18 +180,23 @@ def _along(
     for shift in shifts:
         if 0 < abs(shift) < extent:
             ahead = "ahead" if shift > 0 else "behind"
-            words = f"each {name} holds the one {abs(shift)} {ahead}"
+            words = f"each {noun} holds the one {abs(shift)} {ahead} along {name}, shifted"
+            if abs(shift) == 1:
+                which = "next" if shift > 0 else "previous"
+                words = f"each {noun} holds the {which} {noun}, shifted by one along {name}"
             yield MoveRule(words, by(lambda at, shift=shift: (at + shift) % extent))  # type: ignore[misc]
-    yield MoveRule(f"{name} is reversed", by(lambda at: extent - 1 - at))
-    yield MoveRule(f"every {name} holds {name} = 0", by(torch.zeros_like))
+    yield MoveRule(f"{many} are reversed along {name}", by(lambda at: extent - 1 - at))
+    yield MoveRule(f"every {noun} holds the first {noun}, {name} = 0", by(torch.zeros_like))
     for period in (2, 4, 8, 16, 32, 64):
         if period <= extent:
             half = period // 2
-            words = f"the halves of every {period} along {name} are swapped"
+            words = f"{many} are swapped, the halves of every {period} along {name}"
+            if period == 2:
+                words = f"neighbouring {many} are swapped, odd and even, in every pair along {name}"
             yield MoveRule(words, by(lambda at, p=period, h=half: at // p * p + (at + h) % p))  # type: ignore[misc]
-            words = f"every {period} along {name} are reversed"
+            words = f"every {period} {many} along {name} are in reversed order"
             yield MoveRule(words, by(lambda at, p=period: at // p * p + p - 1 - at % p))  # type: ignore[misc]
-            words = f"every {period} along {name} hold the first of them"
+            words = f"every {period} {many} along {name} repeat the first of them"
             yield MoveRule(words, by(lambda at, p=period: at // p * p))  # type: ignore[misc]
             if period < extent:
                 words = f"{name} i holds {name} i % {period}"
@@ -180,7 +205,7 @@ def _along(
                 yield MoveRule(words, by(lambda at, p=period: at // p))  # type: ignore[misc]
             if extent % period == 0 and period < extent:
                 other = extent // period
-                words = f"{name} is interleaved by {period}"
+                words = f"{many} are interleaved by {period} along {name}, in the wrong order"
                 yield MoveRule(words, by(lambda at, p=period, o=other: at % p * o + at // p))  # type: ignore[misc]
     for small in range(2, min(extent, 9)):
         if small & (small - 1):
@@ -309,8 +334,8 @@ def _found_places(compared: ComparedOutput) -> Lead | None:
         covered = math.prod((down, height, across, width)) / (rows * columns)
         return Lead(
             DiagnosisKind.fragment_layout,
-            f"In every {height}x{width} tile of {compared.name} the same places are mixed up:"
-            f" {shown}: a fragment's layout.",
+            f"In every {height}x{width} tile of {compared.name} the same places are mixed up,"
+            f" rows and columns in the order of another fragment layout: {shown}.",
             share * covered,
             1.0,
             {"tile": [height, width], "places": [[list(a), list(b)] for a, b in pairs[:8]]},

@@ -15,6 +15,7 @@ from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
 LEAST_SHARE = 0.6  # of the wrong elements
+RIGHT_SHARE = 0.5  # of the elements: with so many right ones, a ratio must hold for them, too
 LEAST_GROUP = 4  # elements that share a factor of their own
 MOST_GROUPS_SHARE = 0.25  # of the elements: with more, anything is explained
 
@@ -94,11 +95,33 @@ def _ratio(
     named = f" ({' = '.join(names)})" if names else ""
     yield Lead(
         DiagnosisKind.ratio,
-        f"{compared.name} is {shown} times what it should be{named}.",
+        f"{compared.name} is too {_size(ratio)}: {shown} times what it should be{named}.",
         share,
-        1.1 if names or whole or abs(ratio - round(ratio)) < tolerance else 1.0,
+        _ratio_weight(
+            compared, ratio, bool(names) or whole or abs(ratio - round(ratio)) < tolerance
+        ),
         {"ratio": ratio, "names": list(names)},
     )
+
+
+def _ratio_weight(compared: ComparedOutput, ratio: float, is_known: bool) -> float:
+    """Less where few elements are wrong, and the right ones do not have the ratio: a ratio that
+    holds for some elements alone may be chance.
+    """
+    weight = 1.1 if is_known else 1.0
+    right = ~compared.bad
+    if float(right.double().mean()) < RIGHT_SHARE:
+        return weight
+    spoiled = right & ~compared.matches(ratio * compared.reference)
+    return weight if float(spoiled.sum()) < 0.05 * float(right.sum()) else 0.85
+
+
+def _size(ratio: float) -> str:
+    """`small by a factor of 0.5 (half)`."""
+    named = {2: " (twice)", 0.5: " (half)", 4: " (four times)", 0.25: " (a quarter)"}
+    size = abs(ratio)
+    known = next((words for value, words in named.items() if abs(size / value - 1) < 0.02), "")
+    return f"{'large' if size > 1 else 'small'} by a factor of {figure(ratio)}{known}"
 
 
 def _offset(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,8 @@ from typing import Any
 import torch
 
 from evoengine.evaluate.worker.forensics.recomputed_reference import Deadline
+from evoengine.evaluate.worker.forensics.step_source import StepSource, step_source
 
-MOST_TEXT = 60  # characters of a step's source
 MOST_STEPS = 60
 UNNAMED = {"__get__", "__set__", "__getitem__", "__setitem__", "size", "dim", "numel", "split"}
 OPERATORS = {
@@ -52,15 +51,24 @@ class ReferenceStep:
 
     place: Place
     name: str  # of the torch function, operators by the method's: "mul", "softmax"
-    line: int
     file: str
-    text: str  # its source, shortened
+    source: StepSource
     order: int
 
     @property
     def words(self) -> str:
         """`sqrt(variance + eps)` in line 29 of layernorm.py, with backticks around the source."""
-        return f"`{self.text}` in line {self.line} of {self.file}"
+        return f"`{self.source.text}` in line {self.source.line} of {self.file}"
+
+    @property
+    def result(self) -> str:
+        """What its result is called: the variable it is assigned to, else its source."""
+        return self.source.variable if self.source.is_value else f"`{self.source.text}`"
+
+    def operand(self, number: int) -> str:
+        """What operand `number` is called, as in the source: "bias"; "" where it is too long."""
+        known = self.source.operands
+        return known[number] if number < len(known) else ""
 
 
 @dataclass
@@ -70,8 +78,8 @@ class StepRecorder(Deadline):
     folder: Path
     end: float
     found: dict[Place, ReferenceStep] = field(default_factory=dict)
-    # the step whose result a step takes first, if any
-    feeds: dict[Place, Place] = field(default_factory=dict)
+    # the steps whose results a step takes, by its operands; None for what is no step's
+    feeds: dict[Place, tuple[Place | None, ...]] = field(default_factory=dict)
     _made: dict[int, Place] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
 
@@ -86,10 +94,7 @@ class StepRecorder(Deadline):
             return result
         if place not in self.found:
             self.found[place] = _described(place, name, len(self.found))
-            for given in args:
-                if id(given) in self._made:
-                    self.feeds[place] = self._made[id(given)]
-                    break
+            self.feeds[place] = tuple(self._made.get(id(given)) for given in args)
         if isinstance(result, torch.Tensor) and place not in self._made.values():
             self._made[id(result)] = place
             self._kept.append(result)  # so that no other tensor gets its id
@@ -132,19 +137,9 @@ def place_of(folder: Path) -> Place | None:
 
 def _described(place: Place, name: str, order: int) -> ReferenceStep:
     code, instruction = place
-    positions = list(code.co_positions())[instruction // 2]
-    line, last, start, stop = positions
-    line = line or code.co_firstlineno
-    source = linecache.getline(code.co_filename, line)
-    if last == line and start is not None and stop is not None:
-        # columns count bytes
-        text = source.encode()[start:stop].decode(errors="replace")
-    else:
-        text = source.strip()
-    text = " ".join(text.split()).replace("`", "'")
-    if len(text) > MOST_TEXT:
-        text = text[: MOST_TEXT - 3] + "..."
-    return ReferenceStep(place, name, line, Path(code.co_filename).name, text, order)
+    span = list(code.co_positions())[instruction // 2]
+    source = step_source(code.co_filename, span, code.co_firstlineno)
+    return ReferenceStep(place, name, Path(code.co_filename).name, source, order)
 
 
 def steps_in_order(recorder: StepRecorder) -> Sequence[ReferenceStep]:

@@ -24,11 +24,24 @@ from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.task.expression import Value
 from evoengine.task.schema import Task
 
-# indices kept of the last two axes of an output, of the one before, and of an output of one axis;
-# of those further ahead one is kept
-KEPT, KEPT_BEFORE, KEPT_ALONE = 40, 3, 8192
+RUN = 32  # neighbouring indices that are kept together, so that whole tiles are among them
 LEAST_PREFIX = 64
 LEADING_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class WindowSize:
+    """How many indices are kept of the last two axes of an output, of the one before, and of an
+    output of one axis; of axes further ahead one is kept.
+    """
+
+    last: int
+    before: int
+    alone: int
+
+
+WHOLE_WINDOW = WindowSize(2 * RUN, 3, 8192)
+PROBE = WindowSize(RUN, 1, 1024)  # where most changes are found to explain nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +58,15 @@ class ReferenceWindow:
     """The cut reference of one wrong call."""
 
     def __init__(
-        self, task: Task, recompute: RecomputedReference, call: WrongCall, worst: ComparedOutput
+        self,
+        task: Task,
+        recompute: RecomputedReference,
+        call: WrongCall,
+        worst: ComparedOutput,
+        size: WindowSize = WHOLE_WINDOW,
     ) -> None:
         """Raises TimeUp."""
+        self._size = size
         self._task = task
         self._recompute = recompute
         self._call = call
@@ -57,10 +76,7 @@ class ReferenceWindow:
         # whether the reference gives on the CPU what is expected
         self.works = self._find()
 
-    @property
-    def inputs(self) -> Tensors:
-        """The cut inputs, in the dtypes of the task."""
-        return self.cut_inputs(self._call.inputs)
+        self.inputs = self.cut_inputs(call.inputs)  # in the dtypes of the task
 
     def cut_inputs(self, tensors: Tensors) -> Tensors:
         """The window's part of inputs of the whole case."""
@@ -120,7 +136,7 @@ class ReferenceWindow:
         before, self.cuts = self.cuts, cuts
         try:
             start = time.monotonic()
-            found = self.compute(self.inputs)
+            found = self.compute(self.cut_inputs(self._call.inputs))
             self.call_s = time.monotonic() - start
             return found is not None and all(
                 is_same(found[name], self.cut_output(name, value))
@@ -141,10 +157,10 @@ class ReferenceWindow:
     def _kept(self, axis: int) -> int:
         dims = len(self._worst.axes)
         if dims == 1:
-            return KEPT_ALONE
+            return self._size.alone
         if axis >= dims - 2:
-            return KEPT
-        return 1 if axis < dims - 3 else KEPT_BEFORE
+            return self._size.last
+        return 1 if axis < dims - 3 else self._size.before
 
     def _options(self, dim: str) -> Iterator[Cut]:
         outputs = tuple(
@@ -167,13 +183,18 @@ class ReferenceWindow:
                 yield Cut(dim, prefix, group, outputs)
 
     def _places(self, axis: int) -> torch.Tensor:
-        """The indices that are hit most, and some in between."""
+        """Runs of indices that are hit most, and some in between."""
         shares = self._shares(axis)
-        extent, kept = shares.numel(), self._kept(axis)
-        most = shares.topk(max(1, kept // 2)).indices
-        between = torch.linspace(0, extent - 1, kept - len(most)).long()
-        places: torch.Tensor = torch.cat([most, between]).unique()
-        return places
+        kept = self._kept(axis)
+        run = RUN if kept >= RUN else 1
+        hit = torch.stack([part.sum() for part in shares.split(run)])
+        count = min(kept // run, len(hit))
+        most = hit.topk(max(1, (count + 1) // 2)).indices
+        between = torch.linspace(len(hit) - 1, 0, count - len(most)).long()
+        starts = torch.cat([most, between]).unique() * run
+        places = (starts.view(-1, 1) + torch.arange(run)).flatten()
+        inside: torch.Tensor = places[places < shares.numel()]
+        return inside
 
     def _prefixes(self, axis: int) -> Iterator[torch.Tensor]:
         shares = self._shares(axis)

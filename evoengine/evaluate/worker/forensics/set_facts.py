@@ -35,7 +35,7 @@ def size_leads(
             f"The cases before it are right, and only here {name} = {extent} is no multiple of"
             f" {multiple}: look at the tail.",
             1.0,
-            0.75,
+            0.5,
             {"dimension": name, "extent": extent, "multiple": multiple},
         )
 
@@ -54,8 +54,13 @@ def inputs_leads(check: CaseCheck, distribution: str) -> Iterator[Lead]:
             f"Only inputs with large values fail ({named}): overflow, a sum that loses accuracy,"
             " or an exponential without its maximum."
         )
+        if failing == {"shifted"}:
+            words = (
+                "Only inputs with a large mean fail (shifted): a difference that cancels, as in a"
+                " variance by E[x^2] - mean^2."
+            )
     evidence: dict[str, JsonValue] = {
         "failing": [*sorted(failing)],
         "passing": [*sorted(passing)],
     }
-    yield Lead(kind, words, 1.0, 0.8, evidence)
+    yield Lead(kind, words, 1.0, 0.52 if kind is DiagnosisKind.inputs else 0.8, evidence)

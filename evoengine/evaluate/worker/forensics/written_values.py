@@ -30,11 +30,15 @@ def unwritten_leads(compared: ComparedOutput, in_place: bool, hints: Sequence[in
         return []
     region = error_region(compared.unwritten, compared.axes, hints)
     bad = int(compared.bad.sum())
-    held = "as they were given" if in_place else "unwritten"
+    held = (
+        f"never updated: they are left as they were given, the old values of {compared.name}"
+        if in_place
+        else "never written"
+    )
     return [
         Lead(
             DiagnosisKind.never_written,
-            f"{count} of {compared.value.numel()} elements of {compared.name} are left {held}:"
+            f"{count} of {compared.value.numel()} elements of {compared.name} are {held}:"
             f" {region.words}.",
             count / bad,
             1.3,

@@ -96,6 +96,13 @@ def bags(tensors: Tensors, _scalars: Scalars, step: int = 0, mean: bool = False)
     return sums / counts if mean else sums
 
 
+def first_rows(tensors: Tensors) -> torch.Tensor:
+    """The row of the first index of each bag; zeros for an empty one."""
+    offsets, rows = tensors["offsets"].long(), tensors["indices"].long()
+    first = tensors["table"][rows[offsets[:-1].clamp_max(len(rows) - 1)]]
+    return first * (offsets[1:] > offsets[:-1]).view(-1, 1)
+
+
 # task, case, mutant, expected kind, words of its sentence
 PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     "scores scaled twice": (
@@ -139,7 +146,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
         Kind.changed_step, "in tiles of 32 with the accumulator not rescaled",
     ),
     "halves combined without their sums": (
-        "sdpa_l4", "full", with_weights(mutants.halves), Kind.changed_step, "in 2 parts",
+        "sdpa_l4", "full", with_weights(mutants.halves), Kind.changed_step, "in 2 splits",
     ),
     "padding of the last tile counted": (
         "sdpa_l4", "odd", mutants.padding_counted,
@@ -182,7 +189,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     "tail not stored": (
         "layernorm", "odd",
         lambda t, s: torch.nn.functional.pad(layer_norm(t, s)[:, :320], (0, 13), value=UNWRITTEN),
-        Kind.never_written, "the last 13 of 333 along C (320..332)",
+        Kind.never_written, "the last 13 columns of 333 along C (320..332)",
     ),
     "sign of the decay": (
         "adamw", "odd", lambda t, s: adamw(t, s, decay=-s["decay"]),
@@ -194,7 +201,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     ),
     "a moment not stored": (
         "adamw", "odd", lambda t, s: {**adamw(t, s), "first": t["first"]},
-        Kind.never_written, "of first are left as they were given",
+        Kind.never_written, "of first are never updated",
     ),
     "b transposed": (
         "matmul_fp16", "square", lambda t, s: t["a"] @ t["b"].T,
@@ -212,7 +219,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     ),
     "last step along K left out": (
         "matmul_fp16", "flat", lambda t, s: t["a"][:, :-16] @ t["b"][:-16],
-        Kind.changed_step, "without the last 16 products",
+        Kind.changed_step, "leaves out the last 16 products",
     ),
     "summed in fp16": (
         "matmul_fp16", "flat", summed_in(torch.float16), Kind.low_precision, "summed in fp16",
@@ -229,7 +236,37 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     ),
     "mean in place of sum": (
         "embedding_bag", "bags", lambda t, s: bags(t, s, mean=True),
-        Kind.group_ratio, "divided by a count",
+        Kind.changed_step, "a mean in place of a sum",
+    ),
+    "blocks of b transposed": (
+        "matmul_fp16", "square",
+        lambda t, s: t["a"] @ t["b"].view(8, 16, 8, 16).transpose(1, 3).reshape(128, 128),
+        Kind.changed_step, "b is loaded with every 16x16 tile transposed",
+    ),
+    "halves of a fragment swapped along k": (
+        "matmul_fp16", "square",
+        lambda t, s: t["a"] @ t["b"].view(8, 2, 8, 128).flip(1).reshape(128, 128),
+        Kind.changed_step, "the halves of every 16 swapped",
+    ),
+    "half a warp": (
+        "matmul_fp16", "flat",
+        lambda t, s: t["a"] * (torch.arange(512) // 16 % 2 == 0) @ t["b"],
+        Kind.changed_step, "(half a warp)",
+    ),
+    "mean of the next row": (
+        "layernorm", "odd",
+        lambda t, s: layer_norm(t, s, mean=t["x"].mean(-1, keepdim=True).roll(-1, 0)),
+        Kind.changed_step, "the next row",
+    ),
+    "the row length of another table": (
+        "embedding_bag", "bags",
+        lambda t, s: bags({**t, "table": t["table"].flatten()[
+            (torch.arange(300).view(-1, 1) * 32 + torch.arange(36)).flatten()].view(300, 36)}, s),
+        Kind.changed_input, "wrong leading dimension (row length, stride), 32 in place of 36",
+    ),
+    "the first index of each bag left out": (
+        "embedding_bag", "bags", lambda t, s: bags(t, s) - first_rows(t),
+        Kind.changed_step, "leaves out the first row (off by one)",
     ),
 }  # fmt: skip
 
@@ -297,7 +334,7 @@ def test_launches_that_differ_on_one_input_are_a_race() -> None:
     relaunches = relaunched("matmul_fp16", "flat", (0xFF, [right]), (0xFF, [racy]))
     found = diagnosed("matmul_fp16", "flat", lambda t, s: racy, relaunches=relaunches)
     assert found.diagnoses[0].kind is Kind.race
-    assert "only M 16..31 of 64" in found.diagnoses[0].sentence
+    assert "only rows M 16..31 of 64" in found.diagnoses[0].sentence
 
 
 def test_a_later_launch_that_is_wrong_is_a_state() -> None:

@@ -1,0 +1,148 @@
+"""Masks of the reference that are missing, inverted, shifted, or kept for whole tiles only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import max_pool2d
+
+from evoengine.evaluate.worker.forensics.changed_step import (
+    MOST_TILES,
+    ChangedStep,
+    Instead,
+    first_operand,
+)
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.records import DiagnosisKind
+
+MASK_TILES = (16, 32, 64, 8, 128)
+Mask = torch.Tensor
+
+
+def changed_masks(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """The changes of a step that masks."""
+    if step.name in ("masked_fill", "masked_fill_"):
+        yield from _filled(step, tiles)
+    if step.name in ("triu", "tril"):
+        yield from _triangles(step)
+
+
+def _mask(
+    step: ReferenceStep, words: str, mistake: str, instead: Instead, weight: float = 1.06
+) -> ChangedStep:
+    return ChangedStep(DiagnosisKind.mask, words, {step.place: instead}, weight, mistake=mistake)
+
+
+def _filled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    def other(words: str, mistake: str, remade: Any, weight: float = 1.06) -> ChangedStep:
+        def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+            return func(args[0], remade(args[1]), *args[2:], **kwargs)
+
+        return _mask(step, f"{words} ({step.words})", mistake, instead, weight)
+
+    yield _mask(step, f"without the mask ({step.words})", "the mask is missing", first_operand)
+    yield other("with the mask inverted", "the mask is inverted", torch.logical_not)
+    yield _mask(
+        step,
+        f"with 0 in place of the masked value ({step.words})",
+        "masked elements count as 0",
+        lambda f, a, k: f(a[0], a[1], 0.0),
+    )
+    yield other(
+        "with the mask transposed",
+        "the mask is transposed (upper and lower triangle exchanged)",
+        lambda m: m.transpose(-1, -2),
+    )
+    for axis, what in ((-1, "the last columns in place of the first"), (-2, "rows reversed")):
+        yield other(
+            f"with the mask mirrored, {what}",
+            "the mask is mirrored, on the wrong side",
+            lambda m, axis=axis: m.flip(axis),
+            1.05,
+        )
+    for shift, fewer in ((1, "one more element"), (-1, "one element less")):
+        yield other(
+            f"with the mask off by one, {fewer} kept in each row",
+            "the mask is off by one",
+            lambda m, shift=shift: _moved(m, shift),
+        )
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *MASK_TILES)):
+        yield other(
+            f"with the mask missing inside the {tile}x{tile} tiles that it cuts",
+            "the mask is missing in the tiles on the diagonal",
+            lambda m, tile=tile: ~_any_in_tile(~m, tile, tile),
+            1.05,
+        )
+        yield other(
+            f"with whole {tile}x{tile} tiles masked that should be in part",
+            "the mask hides whole tiles on the diagonal",
+            lambda m, tile=tile: _any_in_tile(m, tile, tile),
+            1.05,
+        )
+        yield other(
+            f"with the mask of the first row of every {tile} for all of them",
+            "the mask is that of another row of the tile",
+            lambda m, tile=tile: _rows_of(m, tile, 0),
+            1.04,
+        )
+        yield other(
+            f"with the mask of the last row of every {tile} for all of them",
+            "the mask is that of another row of the tile: later elements are seen up to the end of"
+            " the tile",
+            lambda m, tile=tile: _rows_of(m, tile, tile - 1),
+            1.04,
+        )
+
+
+def _moved(mask: Mask, shift: int) -> Mask:
+    """Each row's mask `shift` columns to the right; what comes in at the end is its neighbour."""
+    at = (torch.arange(mask.shape[-1], device=mask.device) - shift).clamp(0, mask.shape[-1] - 1)
+    return mask.index_select(-1, at)
+
+
+def _any_in_tile(mask: Mask, height: int, width: int) -> Mask:
+    """Whether anything is set in the tile of an element."""
+    rows, columns = mask.shape[-2:]
+    planes = mask.reshape(-1, 1, rows, columns).double()
+    pooled = max_pool2d(planes, (height, width), ceil_mode=True)
+    wide = pooled.repeat_interleave(height, -2).repeat_interleave(width, -1)
+    return wide[..., :rows, :columns].reshape(mask.shape) > 0
+
+
+def _rows_of(mask: Mask, tile: int, number: int) -> Mask:
+    extent = mask.shape[-2]
+    at = torch.arange(extent, device=mask.device)
+    return mask.index_select(-2, (at // tile * tile + number).clamp_max(extent - 1))
+
+
+def _triangles(step: ReferenceStep) -> Iterator[ChangedStep]:
+    yield _mask(
+        step, f"without the triangle ({step.words})", "the mask is missing", first_operand, 1.05
+    )
+    for shift in (1, -1):
+        hidden = "more" if (shift < 0) == (step.name == "triu") else "fewer"
+        yield _mask(
+            step,
+            f"with the mask off by one, {hidden} elements kept by {step.name} ({step.words})",
+            "the mask is off by one at the diagonal",
+            lambda f, a, k, s=shift: f(a[0], _diagonal(a, k) + s),
+        )
+    other = torch.tril if step.name == "triu" else torch.triu
+    yield _mask(
+        step,
+        f"with the mask inverted ({step.words})",
+        "the mask is inverted",
+        lambda f, a, k: other(a[0], _diagonal(a, k)),
+    )
+    yield _mask(
+        step,
+        f"with the diagonal aligned to the last column in place of the first ({step.words})",
+        "the mask begins at the wrong end of rows that are longer than there are rows",
+        lambda f, a, k: f(a[0], _diagonal(a, k) + a[0].shape[-1] - a[0].shape[-2]),
+    )
+
+
+def _diagonal(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    return int(args[1] if len(args) > 1 else kwargs.get("diagonal", 0))

@@ -1,0 +1,240 @@
+"""Operations element by element left out, done twice, or exchanged for a similar one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from evoengine.evaluate.worker.forensics.changed_step import (
+    BINARY,
+    UNARY,
+    ChangedStep,
+    as_float64,
+    change,
+    first_operand,
+)
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+
+DOING = {"mul": "multiplying", "div": "dividing", "add": "adding", "sub": "subtracting"}
+DONE = {
+    "mul": "multiplied by", "div": "divided by", "add": "added", "sub": "subtracted",
+}  # fmt: skip
+KEPT_OUT = ("masked_fill", "triu", "tril")  # which are masks
+# (a, b) -> the result where the kernel has another sign or operation
+EXCHANGED: Mapping[str, tuple[str, str, Any]] = {
+    "sub": ("with + in place of -", "has the wrong sign", lambda a, b: a + b),
+    "rsub": ("with + in place of -", "has the wrong sign", lambda a, b: a + b),
+    "add": (
+        "with - in place of +",
+        "has the wrong sign: subtracted, not added",
+        lambda a, b: a - b,
+    ),
+    "mul": ("with / in place of *", "divides in place of multiplying", lambda a, b: a / b),
+    "div": ("with * in place of /", "multiplies in place of dividing", lambda a, b: a * b),
+}
+
+
+def left_out(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """Without the step, or with its operands exchanged."""
+    if step.name in UNARY and not step.name.startswith(KEPT_OUT):
+        yield change(
+            step,
+            f"without {step.name} ({step.words})",
+            first_operand,
+            1.02,
+            f"{step.name} is missing",
+        )
+    if step.name == "where":
+        yield change(
+            step, f"with the condition always true in {step.words}", lambda f, a, k: a[1] + 0 * a[2]
+        )
+        yield change(
+            step,
+            f"with the condition inverted in {step.words}",
+            lambda f, a, k: f(~a[0], *a[1:], **k),
+            mistake="the condition is inverted",
+        )
+    if step.name in BINARY:
+        yield from _one_operand(step)
+    if step.name in EXCHANGED:
+        words, mistake, result = EXCHANGED[step.name]
+        yield change(
+            step,
+            f"{words} in {step.words}",
+            lambda f, a, k: result(a[0], a[1]),
+            1.0 if step.name.endswith(("sub", "add")) else 0.98,
+            f"{step.operand(1) or 'the second operand'} {mistake}",
+        )
+    if step.name in ("sub", "rsub"):
+        yield change(
+            step,
+            f"with the operands of {step.words} exchanged",
+            lambda f, a, k: -f(*a, **k),
+            mistake=f"{step.result} has the wrong sign, subtracted the other way round",
+        )
+
+
+def _one_operand(step: ReferenceStep) -> Iterator[ChangedStep]:
+    doing = DOING.get(step.name, step.name)
+    if step.name in ("rsub", "rdiv"):
+        yield change(step, f"with {step.words} left out", first_operand, 1.02)
+        return
+    named = step.operand(1) or "the second operand"
+    how = {"add": "added", "sub": "subtracted", "mul": "applied", "div": "applied"}
+    yield change(
+        step,
+        f"without {doing} {named} in {step.words}",
+        first_operand,
+        1.02,
+        f"{named} is missing, never {how.get(step.name, 'applied')}"
+        + (f" in {step.source.variable}" if step.source.variable else ""),
+    )
+    yield change(
+        step,
+        f"with {named} alone in {step.words}",
+        _second,
+        0.99,
+        f"{step.operand(0)} is missing" if step.operand(0) else "",
+    )
+
+
+def _second(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:
+    """The second operand, as large as the result."""
+    first, second = args[0], args[1]
+    return (
+        torch.as_tensor(second, dtype=torch.float64, device=first.device).expand_as(first)
+        if isinstance(first, torch.Tensor) and not isinstance(second, torch.Tensor)
+        else second
+    )
+
+
+def done_twice(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """The step applied twice, or half of it."""
+    if step.name in UNARY - {"neg", "abs", "relu", "transpose", "permute", "where"}:
+        yield change(
+            step,
+            f"with {step.name} applied twice ({step.words})",
+            lambda f, a, k: f(f(*a, **k), *a[1:], **k),
+            mistake=f"{step.name} is applied twice",
+        )
+    if step.name in DONE:
+        named = step.operand(1) or "the second operand"
+        yield change(
+            step,
+            f"with {named} {DONE[step.name].removesuffix(' by')} twice in {step.words}",
+            lambda f, a, k: f(f(*a, **k), a[1], **k),
+            mistake=f"{named} is applied twice",
+        )
+        yield change(
+            step,
+            f"with half of {named} in {step.words}",
+            lambda f, a, k: f(a[0], a[1] / 2, **k),
+            0.97,
+        )
+
+
+def other_operations(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """A similar operation in its place."""
+    named = _ACTIVATIONS if step.name in ("gelu", "silu") else _SIMILAR.get(step.name, {})
+    for words, result in named.items():
+        if words.split()[0] == step.name:
+            continue
+        yield change(
+            step,
+            f"with {words} in place of {step.name} ({step.words})",
+            lambda f, a, k, result=result: result(a[0]),
+            1.01,
+            f"{step.name} is computed wrongly, as {words}",
+        )
+    if step.name == "gelu":
+        yield change(
+            step,
+            f"with the other form of gelu, tanh or erf ({step.words})",
+            _other_gelu,
+            1.03,
+            "gelu is the other one, by tanh in place of erf or the reverse",
+        )
+    if step.name in ("cumsum", "cumprod"):
+        yield from _scans(step)
+    if step.name in ("maximum", "minimum", "max", "min", "amax", "amin"):
+        swapped = {"maximum": "minimum", "max": "min", "amax": "amin"}
+        swapped |= {value: key for key, value in swapped.items()}
+        other = swapped[step.name]
+        yield change(
+            step,
+            f"with {other} in place of {step.name} ({step.words})",
+            lambda f, a, k: getattr(torch, other)(*a, **k),
+        )
+
+
+def _other_gelu(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    kind = "none" if kwargs.get("approximate", "none") == "tanh" else "tanh"
+    return torch.nn.functional.gelu(args[0], approximate=kind)
+
+
+def _tanh_gelu(root: float, cube: float) -> Any:
+    return lambda x: 0.5 * x * (1 + torch.tanh(root * (x + cube * x**3)))
+
+
+_ACTIVATIONS: Mapping[str, Any] = {
+    "silu (x * sigmoid(x))": torch.nn.functional.silu,
+    "gelu(x) without the factor 1/sqrt(2) of erf": lambda x: 0.5 * x * (1 + torch.erf(x)),
+    "gelu(x) without the factor 0.5": lambda x: 2 * torch.nn.functional.gelu(x),
+    "x * sigmoid(1.702 x)": lambda x: x * torch.sigmoid(1.702 * x),
+    "relu": torch.relu,
+    "the distribution function alone, without x": lambda x: 0.5 * (1 + torch.erf(x / 2**0.5)),
+    "gelu by tanh without its cubic term": _tanh_gelu(math.sqrt(2 / math.pi), 0.0),
+    "gelu by tanh with 2/pi in place of sqrt(2/pi)": _tanh_gelu(2 / math.pi, 0.044715),
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+}
+_SIMILAR: Mapping[str, Mapping[str, Any]] = {
+    "exp": {"exp2": torch.exp2, "expm1": torch.expm1, "exp of -x": lambda x: torch.exp(-x)},
+    "exp2": {"exp": torch.exp},
+    "log": {"log2": torch.log2, "log10": torch.log10, "log1p": torch.log1p},
+    "log2": {"log": torch.log},
+    "rsqrt": {"sqrt": torch.sqrt, "1/x (without the root)": torch.reciprocal},
+    "sqrt": {"1/sqrt": torch.rsqrt},
+    "relu": {
+        "abs": torch.abs,
+        "gelu": torch.nn.functional.gelu,
+        "-relu(-x)": lambda x: -torch.relu(-x),
+    },
+    "sigmoid": {
+        "sigmoid of -x": lambda x: torch.sigmoid(-x),
+        "tanh": torch.tanh,
+        "exp(x)": torch.exp,
+    },
+    "tanh": {"sigmoid": torch.sigmoid},
+    "softplus": {"relu": torch.relu},
+    "square": {"the magnitude": torch.abs},
+}
+
+
+def _scans(step: ReferenceStep) -> Iterator[ChangedStep]:
+    yield change(
+        step,
+        f"without the element itself in {step.words}",
+        lambda f, a, k: f(*a, **k) - a[0],
+        mistake="the scan is exclusive, not inclusive: each element itself is missing (off by one)",
+    )
+    yield change(
+        step,
+        f"from the other end in {step.words}",
+        lambda f, a, k: f(a[0].flip(scan_axis(a, k)), scan_axis(a, k)).flip(scan_axis(a, k)),
+        mistake="the scan runs in the reverse direction",
+    )
+    yield change(
+        step,
+        f"without the first element in {step.words}",
+        lambda f, a, k: f(*a, **k) - as_float64(a[0]).narrow(scan_axis(a, k), 0, 1),
+        mistake="the first element is missing in the scan",
+    )
+
+
+def scan_axis(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+    """The axis along which a scan runs."""
+    return int(kwargs.get("dim", args[1] if len(args) > 1 else 0))

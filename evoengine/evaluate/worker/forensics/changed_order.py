@@ -1,0 +1,195 @@
+"""Steps in another order, terms on the wrong side of a root, old values in place of new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from evoengine.evaluate.worker.forensics.changed_step import (
+    BINARY,
+    UNARY,
+    ChangedStep,
+    first_operand,
+)
+from evoengine.evaluate.worker.forensics.reference_steps import (
+    Place,
+    ReferenceStep,
+    StepRecorder,
+)
+from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.records import DiagnosisKind
+
+MOVED = {"transpose", "permute", "softmax", "masked_fill", "masked_fill_", "cumsum", "flip", "triu",
+         "tril", "where", "pow", "clamp"}  # fmt: skip
+Held = list[Any]  # what a step left for a later one
+
+
+def changed_order(
+    steps: Sequence[ReferenceStep], recorder: StepRecorder, inputs: Tensors
+) -> Iterator[ChangedStep]:
+    """The changes of two steps, of which the second takes the first one's result."""
+    by_place = {step.place: step for step in steps}
+    for step in steps:
+        before = _taken_first(step, by_place, recorder)
+        if before is not None:
+            yield from _roots(before, step)
+            yield from _exchanged(before, step)
+    yield from _old_values(steps, by_place, recorder, inputs)
+
+
+def _taken_first(
+    step: ReferenceStep, by_place: Mapping[Place, ReferenceStep], recorder: StepRecorder
+) -> ReferenceStep | None:
+    """The step whose result is the first operand of `step`."""
+    feeds = recorder.feeds.get(step.place, ())
+    return by_place.get(feeds[0]) if feeds and feeds[0] is not None else None
+
+
+def _two(
+    before: ReferenceStep, step: ReferenceStep, first: Any, second: Any, words: str, mistake: str
+) -> ChangedStep:
+    changes = {before.place: first, step.place: second}
+    return ChangedStep(DiagnosisKind.changed_step, words, changes, 1.03, mistake=mistake)
+
+
+def _roots(before: ReferenceStep, step: ReferenceStep) -> Iterator[ChangedStep]:
+    """An eps that is added before a root and not behind it, or the reverse."""
+    held: Held = []
+    if before.name == "add" and step.name in ("sqrt", "rsqrt"):
+        named = before.operand(1) or "the term"
+
+        def outside(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:
+            root = args[0].sqrt() + held[0]
+            return root if step.name == "sqrt" else 1 / root
+
+        yield _two(
+            before,
+            step,
+            _holding(held),
+            outside,
+            f"with the term of {before.words} added outside of the root, not inside",
+            f"{named} is added outside of the root, not inside",
+        )
+    if before.name == "sqrt" and step.name == "add":
+        yield _two(
+            before,
+            step,
+            first_operand,
+            lambda f, a, k: (a[0] + a[1]).sqrt(),
+            f"with the term of {step.words} added inside of the root, not outside",
+            f"{step.operand(1) or 'the term'} is added inside of the root, not outside",
+        )
+
+
+def _exchanged(before: ReferenceStep, step: ReferenceStep) -> Iterator[ChangedStep]:
+    """Both in the other order: an addition behind an activation, a factor behind an addition."""
+    plain = UNARY - MOVED
+    held: Held = []
+    names = (before.operand(1), step.operand(1))
+    if before.name in BINARY and step.name in plain:
+        said = f"{names[0] or 'the second operand'} is {_done(before)} after {step.name}"
+
+        def after(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+            return _applied(before, func(*args, **kwargs), held[0])
+
+        yield _two(
+            before, step, _holding(held), after, _order(before, step), f"{said}, not before it"
+        )
+    elif before.name in plain and step.name in BINARY:
+        said = f"{names[1] or 'the second operand'} is {_done(step)} before {before.name}"
+
+        def first(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+            held[:] = [func, args[1:], kwargs]
+            return args[0]
+
+        def earlier(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+            return held[0](func(*args, **kwargs), *held[1], **held[2])
+
+        yield _two(before, step, first, earlier, _order(before, step), f"{said}, not after it")
+    elif before.name in BINARY and step.name in BINARY and _commute_not(before, step):
+        said = (
+            f"{names[0] or 'the second operand'} is {_done(before)} after"
+            f" {names[1] or 'the next operand'} is {_done(step)}"
+        )
+
+        def second(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+            return _applied(before, func(*args, **kwargs), held[0])
+
+        yield _two(
+            before, step, _holding(held), second, _order(before, step), f"{said}, not before it"
+        )
+
+
+def _order(before: ReferenceStep, step: ReferenceStep) -> str:
+    return f"with {before.name} and {step.name} in the other order ({step.words})"
+
+
+def _done(step: ReferenceStep) -> str:
+    return {"add": "added", "sub": "subtracted", "mul": "multiplied", "div": "divided by"}.get(
+        step.name, "applied"
+    )
+
+
+def _commute_not(before: ReferenceStep, step: ReferenceStep) -> bool:
+    sums, products = {"add", "sub"}, {"mul", "div"}
+    return (before.name in sums and step.name in products) or (
+        before.name in products and step.name in sums
+    )
+
+
+def _holding(held: Held) -> Any:
+    def hold(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:
+        held[:] = [args[1]]
+        return args[0]
+
+    return hold
+
+
+def _applied(step: ReferenceStep, value: torch.Tensor, other: Any) -> torch.Tensor:
+    operations: Mapping[str, Any] = {
+        "add": torch.add,
+        "sub": torch.sub,
+        "mul": torch.mul,
+        "div": torch.div,
+    }
+    if step.name not in operations:
+        raise ValueError("no plain operation")
+    result: torch.Tensor = operations[step.name](value, other)
+    return result
+
+
+def _old_values(
+    steps: Sequence[ReferenceStep],
+    by_place: Mapping[Place, ReferenceStep],
+    recorder: StepRecorder,
+    inputs: Tensors,
+) -> Iterator[ChangedStep]:
+    """A variable that replaces an input of its name, of which a later step takes the old value."""
+    for step in steps:
+        for number, place in enumerate(recorder.feeds.get(step.place, ())):
+            made = by_place.get(place) if place is not None else None
+            if made is None or not made.source.is_value or made.source.variable not in inputs:
+                continue
+            name = made.source.variable
+            old = inputs[name]
+
+            def instead(
+                func: Any,
+                args: tuple[Any, ...],
+                kwargs: Any,
+                number: int = number,
+                old: torch.Tensor = old,
+            ) -> Any:
+                given = list(args)
+                given[number] = old.to(args[number].device, args[number].dtype)
+                return func(*given, **kwargs)
+
+            yield ChangedStep(
+                DiagnosisKind.changed_step,
+                f"with {name} of before its update in {step.words}",
+                {step.place: instead},
+                1.07,
+                mistake=f"the old value of {name}, before its update, is used",
+            )

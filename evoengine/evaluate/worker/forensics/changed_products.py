@@ -1,0 +1,126 @@
+"""Matrix products with an operand transposed, fragments exchanged, or terms left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from evoengine.evaluate.worker.forensics.changed_step import (
+    MOST_TILES,
+    ChangedStep,
+    Instead,
+    change,
+)
+from evoengine.evaluate.worker.forensics.exchanged_places import axis_exchanges, tile_mixes
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.evaluate.worker.forensics.summed_terms import Times, term_choices
+
+ORDINALS = ("first", "second")
+Remade = Callable[[torch.Tensor], torch.Tensor]
+
+
+def changed_products(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """The changes of a step that is a matrix product, the likelier ones first."""
+    if step.name != "matmul":
+        return
+    yield from _transposed(step)
+    yield from _terms(step, tiles)
+    yield from _fragments(step, tiles)
+
+
+def _transposed(step: ReferenceStep) -> Iterator[ChangedStep]:
+    for number, weight in ((1, 1.02), (0, 1.01)):
+        named = _operand(step, number)
+        yield change(
+            step,
+            f"with {named} transposed in {step.words}",
+            _with_operand(number, _read_transposed),
+            weight,
+            f"{named} is read as transposed (row-major and column-major exchanged)",
+        )
+    yield change(
+        step,
+        f"with the result transposed in {step.words}",
+        lambda f, a, k: (a[0] @ a[1]).mT,
+        1.01,
+        f"the result of {step.result} is transposed",
+    )
+
+
+def _terms(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    for choice in term_choices(tiles[:MOST_TILES], "product"):
+        yield change(
+            step,
+            f"where each sum {choice.words} in {step.words}",
+            _with_terms(choice.times),
+            choice.weight,
+            f"each sum of products along the inner dimension (K) {choice.words}",
+        )
+
+
+def _fragments(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    mixed = "as a fragment with another layout"
+    for number in (1, 0):
+        named = _operand(step, number)
+        for mix in tile_mixes(tiles[:MOST_TILES]):
+            yield change(
+                step,
+                f"with {named} {mix.words.removeprefix('with ')} in {step.words}",
+                _with_operand(number, mix.mix),
+                1.0,
+                f"{named} is loaded {mix.words}, {mixed}",
+            )
+    for axis, number, what in (
+        (-2, 1, "products along the inner dimension (K)"),
+        (-1, 1, "columns"),
+        (-2, 0, "rows"),
+    ):
+        named = _operand(step, number)
+        for exchange in axis_exchanges(tiles[:MOST_TILES]):
+            yield change(
+                step,
+                f"with {what} of {named} in another order, {exchange.words}, in {step.words}",
+                _with_operand(number, _ordered(axis, exchange.source)),
+                1.0,
+                f"the {what} of {named} are in the wrong order, {exchange.words}, {mixed}",
+            )
+
+
+def _operand(step: ReferenceStep, number: int) -> str:
+    return step.operand(number) or f"the {ORDINALS[number]} operand"
+
+
+def _with_operand(number: int, remade: Remade) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        made = remade(args[number])
+        if made.shape == args[number].shape and torch.equal(made, args[number]):
+            raise ValueError("no change")
+        given = list(args)
+        given[number] = made
+        return func(*given, **kwargs)
+
+    return instead
+
+
+def _ordered(axis: int, source: Callable[[int], torch.Tensor]) -> Remade:
+    return lambda value: value.index_select(axis, source(value.shape[axis]).to(value.device))
+
+
+def _read_transposed(value: torch.Tensor) -> torch.Tensor:
+    if value.shape[-1] == value.shape[-2]:
+        return value.mT
+    return value.reshape(*value.shape[:-2], value.shape[-1], value.shape[-2]).mT
+
+
+def _with_terms(times: Times) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        depth = args[0].shape[-1]
+        at = torch.arange(depth, device=args[0].device)
+        taken = times(at, torch.tensor(depth, device=at.device)).to(args[0].dtype)
+        if bool((taken == 1).all()):
+            raise ValueError("no change")
+        return func(args[0] * taken, *args[1:], **kwargs)
+
+    return instead

@@ -1,0 +1,116 @@
+"""Places of an axis, or of two, that a kernel takes for one another, as registers of a fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+TILES = (8, 16, 32, 64)
+
+
+@dataclass(frozen=True)
+class AxisExchange:
+    """Another order of the places of one axis: place i holds what belongs to `source(extent)[i]`.
+
+    `words` follow a name: "with the halves of every 16 swapped".
+    """
+
+    words: str
+    source: Callable[[int], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class TileMix:
+    """Another order of the places of every tile of two axes."""
+
+    words: str
+    mix: Callable[[torch.Tensor], torch.Tensor]  # of a tensor, over its last two axes
+
+
+def axis_exchanges(tiles: Sequence[int]) -> Iterator[AxisExchange]:
+    """Orders in which a fragment's registers, lanes or tiles are exchanged."""
+    yield AxisExchange("with neighbouring pairs swapped", _within(2, lambda at: 1 - at))
+    for tile in dict.fromkeys((16, 8, 4, 32, 64, *tiles)):
+        half = tile // 2
+        yield AxisExchange(
+            f"with the halves of every {tile} swapped",
+            _within(tile, lambda at, t=tile, h=half: (at + h) % t),  # type: ignore[misc]
+        )
+    for tile in (16, 8, 32, 64):
+        for parts in (2, 4, 8, 16):
+            if parts * 2 <= tile:
+                yield AxisExchange(
+                    f"with every {tile} in another order, interleaved by {parts}",
+                    _within(tile, lambda at, t=tile, p=parts: at % p * (t // p) + at // p),  # type: ignore[misc]
+                )
+        quarter = tile // 4
+        yield AxisExchange(
+            f"with the middle quarters of every {tile} swapped",
+            _within(
+                tile,
+                lambda at, q=quarter: torch.where(  # type: ignore[misc]
+                    at // q == 1, at + q, torch.where(at // q == 2, at - q, at)
+                ),
+            ),
+        )
+        yield AxisExchange(
+            f"with every {tile} reversed",
+            _within(tile, lambda at, t=tile: t - 1 - at),  # type: ignore[misc]
+        )
+    for tile in dict.fromkeys((8, 16, *tiles)):
+        yield AxisExchange(
+            f"with the first half of every {tile} in place of both",
+            _within(tile, lambda at, h=tile // 2: at % max(1, h)),  # type: ignore[misc]
+        )
+
+
+def tile_mixes(tiles: Sequence[int]) -> Iterator[TileMix]:
+    """Tiles that are transposed, and halves of a tile that are exchanged crosswise."""
+    for tile in dict.fromkeys((8, 16, *tiles, 32)):
+        if tile >= 2:
+            yield TileMix(
+                f"with every {tile}x{tile} tile transposed",
+                lambda value, t=tile: _mixed(value, t, t, lambda one: one.transpose(-1, -2)),  # type: ignore[misc]
+            )
+    for tile in (16, 8, 32):
+        yield TileMix(
+            f"with the off-diagonal {tile // 2}x{tile // 2} blocks of every {tile}x{tile} tile"
+            " swapped, rows and columns mixed up as by registers in the wrong order",
+            lambda value, t=tile: _mixed(value, t, t, _crossed),  # type: ignore[misc]
+        )
+
+
+def _within(
+    tile: int, order: Callable[[torch.Tensor], torch.Tensor]
+) -> Callable[[int], torch.Tensor]:
+    """The same order in every whole tile; what is beyond the last one stays."""
+
+    def source(extent: int) -> torch.Tensor:
+        at = torch.arange(extent)
+        moved = at // tile * tile + order(at % tile)
+        return torch.where(at < extent // tile * tile, moved, at)
+
+    return source
+
+
+def _mixed(
+    value: torch.Tensor, height: int, width: int, mix: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """`value` with every whole tile of its last two axes mixed."""
+    rows, columns = value.shape[-2] // height * height, value.shape[-1] // width * width
+    made = value.clone()
+    whole = made[..., :rows, :columns]
+    cut = whole.reshape(*value.shape[:-2], rows // height, height, columns // width, width)
+    mixed = mix(cut.transpose(-2, -3)).transpose(-2, -3)
+    made[..., :rows, :columns] = mixed.reshape(whole.shape)
+    return made
+
+
+def _crossed(tile: torch.Tensor) -> torch.Tensor:
+    half = tile.shape[-1] // 2
+    made = tile.clone()
+    made[..., :half, half:] = tile[..., half:, :half]
+    made[..., half:, :half] = tile[..., :half, half:]
+    return made

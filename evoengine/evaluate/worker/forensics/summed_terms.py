@@ -1,0 +1,111 @@
+"""Which terms of a sum a wrong kernel adds: not the last, half of each warp, some of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+ENDS = (2, 4, 8, 16, 32, 64)
+# (place in the sum, number of terms) -> how often each term is added
+Times = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class TermChoice:
+    """How often a wrong sum adds each of its terms; `words` follow "the sum"."""
+
+    words: str
+    times: Times
+    weight: float = 1.0
+
+
+def term_choices(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
+    """The choices, likelier ones first. A term is called `noun`: "product", "row", "element"."""
+    many = f"{noun}s"
+    yield TermChoice(f"leaves out the last {noun} (off by one)", lambda at, n: at < n - 1)
+    yield TermChoice(f"leaves out the first {noun} (off by one)", lambda at, n: at > 0)
+    for size in dict.fromkeys((*ENDS, *tiles)):
+        yield TermChoice(
+            f"leaves out the last {many} beyond a multiple of {size} (the remainder)",
+            lambda at, n, s=size: at < n // s * s,  # type: ignore[misc]
+        )
+    yield from _parts(many)
+    for size in dict.fromkeys((*tiles, *ENDS, 128, 256)):
+        yield TermChoice(f"leaves out the last {size} {many}", lambda at, n, s=size: at < n - s)  # type: ignore[misc]
+        yield TermChoice(f"leaves out the first {size} {many}", lambda at, n, s=size: at >= s)  # type: ignore[misc]
+        yield TermChoice(
+            f"adds the first {size} {many} only",
+            lambda at, n, s=size: at < s,  # type: ignore[misc]
+            0.99,
+        )
+    yield from _repeated(tiles, noun)
+
+
+def _parts(many: str) -> Iterator[TermChoice]:
+    """Regular parts, as a reduction adds that is a level too short."""
+    for width in WIDTHS:
+        yield TermChoice(
+            f"adds half of its {many} only, {_span(0, width)} of every {2 * width}{_warp(width)}",
+            lambda at, n, w=width: at // w % 2 == 0,  # type: ignore[misc]
+        )
+    yield TermChoice(f"adds the first half of its {many} only", lambda at, n: at < (n + 1) // 2)
+    for width in WIDTHS[:8]:
+        yield TermChoice(
+            f"adds half of its {many} only, {_span(width, 2 * width)} of every {2 * width}",
+            lambda at, n, w=width: at // w % 2 == 1,  # type: ignore[misc]
+            0.99,
+        )
+        for parts in (4, 8, 32):
+            yield TermChoice(
+                f"adds one part in {parts} of its {many} only, {_span(0, width)} of every"
+                f" {parts * width}",
+                lambda at, n, w=width, p=parts: at // w % p == 0,  # type: ignore[misc]
+                0.99,
+            )
+        for parts in (4, 8):
+            yield TermChoice(
+                f"leaves out {_span((parts - 1) * width, parts * width)} of every"
+                f" {parts * width} {many}",
+                lambda at, n, w=width, p=parts: at // w % p < p - 1,  # type: ignore[misc]
+                0.99,
+            )
+
+
+def _span(start: int, stop: int) -> str:
+    return f"{start}" if stop - start == 1 else f"{start}..{stop - 1}"
+
+
+def _warp(width: int) -> str:
+    return " (half a warp)" if width == 16 else ""
+
+
+def _repeated(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
+    many = f"{noun}s"
+    for size in dict.fromkeys((1, 2, 4, 8, 16, 32, *tiles)):
+        yield TermChoice(
+            f"adds all but the first {size} {many} twice"
+            if size > 1
+            else f"adds every {noun} but the first twice",
+            lambda at, n, s=size: 1 + (at >= s).long(),  # type: ignore[misc]
+        )
+    yield TermChoice(f"adds the first {noun} twice", lambda at, n: 1 + (at == 0).long())
+    yield TermChoice(f"adds the last {noun} twice", lambda at, n: 1 + (at == n - 1).long())
+    for size in dict.fromkeys((*tiles, 16, 32, 64)):
+        yield TermChoice(
+            f"adds the first {noun} of every tile of {size} twice, as tiles that overlap do",
+            lambda at, n, s=size: 1 + ((at % s == 0) & (at > 0)).long(),  # type: ignore[misc]
+            0.99,
+        )
+        yield TermChoice(
+            f"leaves out the last {noun} of every tile of {size}",
+            lambda at, n, s=size: at % s != s - 1,  # type: ignore[misc]
+            0.99,
+        )
+        yield TermChoice(
+            f"adds the last {size} {many} twice",
+            lambda at, n, s=size: 1 + (at >= n - s).long(),  # type: ignore[misc]
+            0.99,
+        )
