@@ -25,6 +25,7 @@ REFERENCE = "def reference(x):\n    return 2 * x\n"
 def test_a_missing_barrier_that_a_gpu_does_not_show_is_a_fault_at_the_verification(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("ziglang", reason="checked mode needs clang: evoengine[emulator]")
     monkeypatch.setenv("EVOENGINE_CACHE_DIR", str(tmp_path / "cache"))
     path = write_task(tmp_path, python=REFERENCE)
 

@@ -27,6 +27,7 @@ pytestmark = [
 ]
 
 EXPECTED = {
+    "adds": Status.correct,
     "correct": Status.correct,
     "wrong": Status.wrong_result,
     "endless": Status.timeout,

@@ -112,8 +112,11 @@ def test_no_cheat_is_accepted_and_the_grader_outlives_all_of_them(play: Play) ->
 
     async def scene(stage: Stage) -> Any:
         assert (await stage.judge(HONEST)).status is Status.correct
-        before, references = stage.pids, stage.references
-        found = {name: await stage.judge(text) for name, text in sources.items()}
+        before = stage.pids
+        found = {name: await stage.judge(sources[name]) for name in WRONG}
+        # a diagnosis computes the reference again, with changes; what follows has no diagnosis
+        references = stage.references
+        found |= {name: await stage.judge(sources[name]) for name in sources if name not in WRONG}
         honest = await stage.judge(HONEST)
         return found, honest, before, stage.pids, stage.references - references
 
