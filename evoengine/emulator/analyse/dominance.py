@@ -6,7 +6,7 @@ exited runs again, so code there needs no mask.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def post_dominators(successors: Sequence[tuple[int, ...]]) -> list[int]:
@@ -46,6 +46,19 @@ def reversed_edges(after: Sequence[Sequence[int]], count: int) -> list[list[int]
         for item in items:
             before[item].append(number)
     return before
+
+
+def loop_body(before: Sequence[Sequence[int]], header: int, ends: Iterable[int]) -> set[int]:
+    """What reaches one of `ends` without passing `header`, and `header`; `before` has the
+    predecessors of each node.
+    """
+    found, waiting = {header}, list(ends)
+    while waiting:
+        number = waiting.pop()
+        if number not in found:
+            found.add(number)
+            waiting += before[number]
+    return found
 
 
 def _edges_from_exit(after: list[tuple[int, ...]]) -> list[list[int]]:

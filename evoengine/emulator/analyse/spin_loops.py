@@ -9,6 +9,7 @@ get no yield: suspending and resuming a warp costs a save and restore of its reg
 from __future__ import annotations
 
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, suspends
+from evoengine.emulator.analyse.dominance import loop_body, reversed_edges
 from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.ptx.syntax import Instruction
 
@@ -39,17 +40,9 @@ def natural_loop(cfg: ControlFlowGraph, header: int) -> set[int]:
     """The blocks of the natural loop of `header`: those that reach a back edge
     without passing it.
     """
-    before: dict[int, list[int]] = {}
-    for number, node in enumerate(cfg.nodes):
-        for after in node.successors:
-            before.setdefault(after, []).append(number)
-    body, stack = {header}, [number for number in before.get(header, ()) if number >= header]
-    while stack:
-        number = stack.pop()
-        if number not in body:
-            body.add(number)
-            stack += before.get(number, ())
-    return body
+    # one node more: the function's exit
+    before = reversed_edges([node.successors for node in cfg.nodes], len(cfg.nodes) + 1)
+    return loop_body(before, header, (number for number in before[header] if number >= header))
 
 
 def _spins(cfg: ControlFlowGraph, body: set[int], instructions: list[Instruction]) -> bool:

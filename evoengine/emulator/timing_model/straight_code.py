@@ -131,14 +131,12 @@ class _Merging:
         piece, more = self._pieces[number], self._pieces.pop(other)
         piece.nodes += more.nodes
         piece.conditions |= {node: of | condition for node, of in more.conditions.items()}
-        self._after[number] = self._after.pop(other) | (self._after[number] - {other})
-        if not condition:
-            self._after[number].discard(other)
-        self._before.pop(other)
-        for successors in self._before.values():
-            if other in successors:
-                successors.discard(other)
-                successors.add(number)
+        behind = self._after.pop(other)
+        self._after[number] = behind | (self._after[number] - {other})
+        del self._before[other]
+        for after in behind:
+            self._before[after].discard(other)
+            self._before[after].add(number)
 
     def _last(self, number: int) -> Node:
         return self._cfg.nodes[self._pieces[number].nodes[-1]]

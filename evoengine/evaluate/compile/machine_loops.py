@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evoengine.emulator.analyse.dominance import dominators, post_order, reversed_edges
+from evoengine.emulator.analyse.dominance import (
+    dominators,
+    loop_body,
+    post_order,
+    reversed_edges,
+)
 from evoengine.evaluate.compile import opcodes
 
 Word = tuple[int, int]  # the lower and the upper 64 bits of an instruction
@@ -83,19 +88,8 @@ def _natural_loops(after: list[list[int]]) -> dict[int, set[int]]:
     for number in order:
         for header in after[number]:
             if _dominates(found, rank, header, number):
-                bodies.setdefault(header, {header}).update(_body(before, header, number))
+                bodies.setdefault(header, {header}).update(loop_body(before, header, (number,)))
     return bodies
-
-
-def _body(before: list[list[int]], header: int, last: int) -> set[int]:
-    """What reaches `last` without passing `header`."""
-    found, waiting = {header}, [last]
-    while waiting:
-        number = waiting.pop()
-        if number not in found:
-            found.add(number)
-            waiting += before[number]
-    return found
 
 
 def _dominates(found: dict[int, int], rank: dict[int, int], upper: int, lower: int) -> bool:
