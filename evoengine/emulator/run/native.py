@@ -71,22 +71,23 @@ class NativeRuntime:
         target = llvm.Target.from_triple(host.triple).create_target_machine(
             cpu=host.cpu, features=host.features, opt=2, jit=True
         )
-        # owns the code
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+        # JITLink: MCJIT places each section where there is room, and aborts the process where two
+        # sections of one object lie more than 2 GiB apart
+        self._linker = llvm.create_lljit_compiler(target, use_jit_link=True)
+        library = llvm.JITLibraryBuilder().add_current_process()
         for data in objects:
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-        self._engine.finalize_object()
-        self.symbols: Mapping[str, int] = {
-            name: self._engine.get_function_address(name) for name in names
-        }
-        missing = [name for name, address in self.symbols.items() if not address]
-        # checked here because MCJIT reports nothing, and leaves every call out of that object at
-        # address 0
-        if missing:
+            library.add_object_img(data)
+        for name in names:
+            library.export_symbol(name)
+        try:
+            # owns the code
+            self._linked = library.link(self._linker, "runtime")
+        except RuntimeError as error:
             raise NativeBuildFailed(
-                "declared in a header of the runtime, but defined in no C file:"
-                f" {', '.join(missing)}"
-            )
+                f"the C runtime does not link; what it calls, or a header of it declares, is"
+                f" defined in no C file: {error}"
+            ) from error
+        self.symbols: Mapping[str, int] = {name: self._linked[name] for name in names}
 
     def address(self, name: str) -> int:
         """The address of function `name`; raises KeyError for an unknown one."""
