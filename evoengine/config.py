@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from evoengine.records import Frozen
+from evoengine.records import Frozen, Lesson
 
 CheckName = Literal["races", "bounds", "init", "async"]
 CHECKS: tuple[CheckName, ...] = get_args(CheckName)
@@ -28,6 +28,21 @@ class ModelSettings(Frozen):
     usd_per_million_prompt: float | None = None  # None: from the price table, or unknown
     usd_per_million_completion: float | None = None
     cost_cap_usd: float | None = None
+    token_cap: int | None = None  # of all prompts and replies together
+
+
+# The default budget of a prompt, without the kernels that it is about. What a reply needs to know
+# of a packaged task takes 2,400 to 3,300; docs/measurements/prompts.md
+PROMPT_TOKENS = 3300
+
+
+class PromptSettings(Frozen):
+    """How prompts are made."""
+
+    # beyond it optional parts are left out; without the kernels that a prompt is about
+    tokens: Annotated[int, Field(gt=0)] = PROMPT_TOKENS
+    # absolute path of templates that replace those of the package; None: none do
+    folder: str | None = None
 
 
 class RunConfig(Frozen):
@@ -41,8 +56,20 @@ class RunConfig(Frozen):
     places: Annotated[int, Field(gt=0)] = 3  # elites per tier
     generator: str  # its name in generate/registry.py
     model: ModelSettings = ModelSettings()
+    # of the search, by its name in generate/method_registry.py; runs stored without it are `full`
+    method: str = "full"
+    # tier -> its share of the trials; empty: as in generate/tier_shares.py
+    tiers: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
+    prompts: PromptSettings = PromptSettings()
     replay_from: str | None = None
+    # of the trials after the starting kernels, those that tune between a model's replies; a run
+    # that was stored without it tunes in none
+    tune_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     device: str = "auto"
     # the checks of checked mode, on the emulator or beside a GPU; empty: no checked mode
     checks: tuple[CheckName, ...] = CHECKS
     kernels: tuple[str, ...] = ()  # absolute paths of the starting kernels
+    plateau: Annotated[int, Field(gt=0)] | None = None  # trials without gain that end the run
+    # the share of the device's least time for the objective that ends the run
+    stop_at_roofline: Annotated[float, Field(gt=0, le=1)] | None = None
+    lessons: tuple[Lesson, ...] = ()  # of earlier runs, numbered from 1

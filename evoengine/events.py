@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evoengine.records import Elite, Environment, Outcome, RunInfo, Usage
+from evoengine.records import Elite, EndKind, Environment, Outcome, RunInfo, Usage
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,15 @@ class Notice:
 
 @dataclass(frozen=True)
 class RunEnded:
-    """The run ended: budget spent, nothing left to propose, cost cap, or interrupted."""
+    """The run ended, or this process of it: `kind` says by what, `reason` with which figures."""
 
     reason: str
-    complete: bool
+    kind: EndKind
+
+    @property
+    def complete(self) -> bool:
+        """Whether it came to an end of its own, so that its elites are measured."""
+        return self.kind.is_complete
 
 
 Event = RunStarted | TrialMoved | TrialSettled | Spent | Notice | RunEnded

@@ -6,7 +6,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from evoengine.records import (
     CaseModel,
     CaseTiming,
     Elite,
+    EndKind,
     Environment,
     Forensics,
     Frozen,
@@ -25,12 +26,14 @@ from evoengine.records import (
     Interval,
     KernelActivity,
     KernelResources,
+    Lesson,
     Outcome,
     Proposal,
     Race,
     RaceResult,
     RaceTiming,
     Reply,
+    RunEnd,
     RunInfo,
     SettingsChange,
     Status,
@@ -55,6 +58,22 @@ class Evaluated:
     verdict: Verdict
 
 
+def nothing_tried(source_digest: str) -> tuple[Outcome, ...]:
+    """No outcome: of a request without a run."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Island:
+    """The elites of one lineage in one tier, which need no place in the population."""
+
+    tier: str
+    founder: int  # the trial that all others descend from
+    elites: tuple[tuple[Elite, Evaluated], ...]  # by place on this island
+    recent: tuple[Evaluated, ...]  # its last settled trials, oldest first, failures included
+    trials_without_gain: int  # settled ones since its best score; those that tune do not count
+
+
 @dataclass(frozen=True)
 class Request:
     """All that a generator may use to propose trial number `trial`.
@@ -71,8 +90,28 @@ class Request:
     seeds: tuple[Evaluated, ...]  # the starting kernels, by trial number
     elites: tuple[tuple[Elite, Evaluated], ...]  # by tier and place
     recent: tuple[Evaluated, ...]  # the last settled trials, oldest first, failures included
-    # returns the proposals before `trial` that are not settled yet; waits until they are known
-    pending: Callable[[], Awaitable[tuple[Proposal, ...]]]
+    # Returns those proposals that are not settled yet of the trials before this one whose numbers
+    # it is given a rule for; waits until they are known.
+    pending: Callable[[Callable[[int], bool]], Awaitable[tuple[Proposal, ...]]]
+    settled: int  # trials that this request knows: what `tell` says of later ones is not for it
+    # Of a run that tunes between replies; else empty: the best trial of each promising source, by
+    # tier and score. Some of them hold a place.
+    structures: tuple[Evaluated, ...] = ()
+    tuning_trials: int = 0  # of the whole budget; 0: no tunable is searched
+    # returns the outcomes of the settled trials of a source, by its digest, oldest first
+    tried: Callable[[str], tuple[Outcome, ...]] = nothing_tried
+    # tier -> its share of the trials, where the run has its own; see generate/tier_shares.py
+    tiers: Mapping[str, float] = field(default_factory=dict)
+    run_seed: int = 0
+    # Of the trials before this one those that ask a model, as their numbers tell (one that finds
+    # nothing to tune asks, too, and is not counted); and how many of them are settled.
+    asking: int = 0
+    asking_settled: int = 0
+    islands: tuple[Island, ...] = ()  # of a run with the method islands, by tier and best score
+    # settled trials since the starting kernels and since the first place of any tier became faster
+    # by more than its interval
+    trials_without_gain: int = 0
+    lessons: tuple[Lesson, ...] = ()  # that are not struck, the most useful first
 
 
 class Replies(Protocol):
@@ -84,9 +123,14 @@ class Replies(Protocol):
         """
         ...
 
-    def send(self, turn: int, most_usd: float | None) -> int:
-        """Commits that a request is about to be sent, whose reply costs at most `most_usd` (None:
-        unknown); returns its number.
+    @property
+    def has_reply(self) -> bool:
+        """Whether a reply is stored already: this trial asked before a resume."""
+        ...
+
+    def send(self, turn: int, most_usd: float | None, most_tokens: int) -> int:
+        """Commits that a request is about to be sent that costs at most `most_usd` (None: unknown)
+        and has at most `most_tokens`, its reply included; returns its number.
 
         Until a reply of its turn or a failure is stored, it counts as possibly paid, also after a
         kill.
@@ -100,6 +144,11 @@ class Replies(Protocol):
 
 class Exhausted(Exception):  # noqa: N818 - not an error: there is nothing left to propose
     """The generator has nothing more to propose; the run ends early and says why."""
+
+    def __init__(self, reason: str, kind: EndKind = EndKind.exhausted) -> None:
+        """`kind` says what keeps it from proposing more: nothing is left, or a cap is reached."""
+        super().__init__(reason)
+        self.kind = kind
 
 
 class Generator(Protocol):
@@ -160,6 +209,8 @@ class Job(Frozen):
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
     only_checked: bool = False  # on an emulator: whether checked mode is all that is done
+    # cases of later jobs on the same candidate, whose code an emulator begins to compile
+    upcoming: tuple[CompiledCase, ...] = ()
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
     # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
     activity: bool = False
@@ -357,6 +408,8 @@ class RequestRow:
     number: int
     turn: int
     most_usd: float | None  # the most that its reply can cost; None if the price is unknown
+    # the most that prompt and reply can have together; None in rows of schema versions 2 and 3
+    most_tokens: int | None = None
     sent: str = field(default="", compare=False)  # ISO 8601, UTC
 
 
@@ -378,7 +431,25 @@ class ChangeRow:
     change: SettingsChange
 
 
-Row = RunInfo | ReplyRow | ProposalRow | VerdictRow | RaceRow | RequestRow | FailureRow | ChangeRow
+@dataclass(frozen=True)
+class EndRow:
+    """How one process of a run ended; `number` counts from 0. A killed process leaves none."""
+
+    number: int
+    end: RunEnd
+
+
+Row = (
+    RunInfo
+    | ReplyRow
+    | ProposalRow
+    | VerdictRow
+    | RaceRow
+    | RequestRow
+    | FailureRow
+    | ChangeRow
+    | EndRow
+)
 
 
 @dataclass(frozen=True)
@@ -411,7 +482,16 @@ class Spending:
 
 
 R = TypeVar(
-    "R", RunInfo, ReplyRow, ProposalRow, VerdictRow, RaceRow, RequestRow, FailureRow, ChangeRow
+    "R",
+    RunInfo,
+    ReplyRow,
+    ProposalRow,
+    VerdictRow,
+    RaceRow,
+    RequestRow,
+    FailureRow,
+    ChangeRow,
+    EndRow,
 )
 
 
@@ -429,7 +509,7 @@ class Store(Protocol):
         """One row in full; None if there is none.
 
         `part` is the turn of a reply, FIRST, VERIFY or FINAL of a verdict, the number of a race, a
-        request, a failure or a change.
+        request, a failure, a change or an end.
         """
         ...
 

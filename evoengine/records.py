@@ -234,6 +234,9 @@ class CaseTiming(Frozen):
     hot: Samples  # what the calls of a replay read lay in L2 when it began, as far as it fits
     cold: Samples | None  # L2 flushed before every call
     call_bytes: int = 0  # of inputs and outputs of one call; 0 in rows of version 0.1.0
+    # the least time of a call on this device, hot or cold as the objective scores it; None in rows
+    # of earlier versions
+    floor_us: float | None = None
 
 
 class LaunchActivity(Frozen):
@@ -304,6 +307,8 @@ class CaseModel(Frozen):
     case: str
     target: str  # e.g. "l4"
     launches: tuple[LaunchModel, ...]
+    # the least time of a call on the target, as modelled; None in rows of earlier versions
+    floor_us: float | None = None
 
     @property
     def us(self) -> float:
@@ -438,6 +443,11 @@ class ErrorMap(Frozen):
     rows: int  # of the output, all leading axes together
     columns: int
     cells: tuple[str, ...]  # one string a row of cells
+    # Where cells stand for several elements: a window of single ones, and where it begins in the
+    # output.
+    detail: tuple[str, ...] = ()
+    detail_row: int = 0
+    detail_column: int = 0
 
 
 class Forensics(Frozen):
@@ -517,6 +527,8 @@ class Unanswered(Frozen):
     requests: int = 0
     most_usd: float = 0.0  # the most that they can have cost, without those of unknown price
     unpriced: int = 0  # requests whose price was unknown
+    most_tokens: int = 0  # of prompts and replies, the most that they can have used
+    uncounted: int = 0  # requests of an earlier version, which did not store that
 
 
 class Reply(Frozen):
@@ -596,6 +608,46 @@ def numbers_only(interval: Interval | None) -> Interval | None:
     return interval
 
 
+class Lesson(Frozen):
+    """A claim of a model about one change of a kernel, and what verdicts say of it."""
+
+    number: int  # in its run, from 1
+    claim: str
+    # that states it or, if that has no sure effect, the first with one that applies it
+    trial: int
+    tier: str
+    status: Status  # of that trial
+    # its speed over its best parent's; None without a correct parent of its tier, or of a failure
+    effect: Interval | None
+    is_rough: bool  # the timing of one of them stopped early
+    sign: int  # 1: surely faster than its parent, -1: surely slower, 0: neither
+    device: str  # e.g. NVIDIA H200
+    is_modelled: bool
+    # later trials that apply the lesson, with an effect of the same sign and of the other
+    confirmed: int = 0
+    contradicted: int = 0
+    struck: bool = False  # contradicted more often than confirmed
+    trials: tuple[int, ...] = ()  # of this run: all that state or apply it
+    run: str = ""  # the earlier run that it was carried over from, and its task
+    task: str = ""
+
+    @property
+    def effect_words(self) -> str:
+        """The change of the speed in percent, with its interval if it is measured; or the
+        failure.
+        """
+        if self.effect is None:
+            return "not compared" if self.status is Status.correct else f"failed: {self.status}"
+        low, value, high = (
+            100 * (ratio - 1) for ratio in (self.effect.low, self.effect.value, self.effect.high)
+        )
+        if self.is_modelled:
+            return f"{value:+.1f} % modelled"
+        if self.is_rough:
+            return f"about {value:+.0f} %"
+        return f"{value:+.1f} % [{low:.1f}, {high:.1f}]"
+
+
 class Elite(Frozen):
     """A candidate that holds a place in its tier; places count from 1."""
 
@@ -669,6 +721,34 @@ class RunInfo(Frozen):
     version: str
     timing_version: int = 1  # TIMING_VERSION of its verdicts
     audit_findings: tuple[str, ...] = ()  # what the task lets through; the user started it anyway
+
+
+class EndKind(StrEnum):
+    """What ended a run, or stopped it."""
+
+    trials = "trials"  # the budget is spent
+    tokens = "tokens"  # the cap on the tokens of a model
+    cost = "cost"  # the cap on the cost of a model
+    plateau = "plateau"  # so many trials without gain
+    roofline = "roofline"  # a kernel comes as near to the device's limit as was wished
+    exhausted = "exhausted"  # nothing is left to try
+    time = "time"  # the time limit of the process: the run can be resumed as it is
+    interrupted = "interrupted"  # by a signal: the run can be resumed as it is
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run is complete with it: its elites are measured once more."""
+        return self not in (EndKind.time, EndKind.interrupted)
+
+
+class RunEnd(Frozen):
+    """How one process ended its part of a run; a later one may have gone on."""
+
+    kind: EndKind
+    reason: str  # one line, with its figures
+    settled: int  # trials that were settled then
+    changes: int  # of settings that were stored then
+    made: str  # ISO 8601, UTC
 
 
 class SettingsChange(Frozen):

@@ -163,6 +163,16 @@ def geomean(intervals: Iterable[Interval]) -> Interval:
     return Interval(value=value, low=value * math.exp(-down), high=value * math.exp(up))
 
 
+def quotient(over: Interval, under: Interval) -> Interval:
+    """`over` / `under`, both above 0; relative half-widths add in quadrature, as of independent
+    measurements.
+    """
+    value = over.value / under.value
+    down = math.hypot(math.log(over.value / over.low), math.log(under.high / under.value))
+    up = math.hypot(math.log(over.high / over.value), math.log(under.value / under.low))
+    return Interval(value=value, low=value * math.exp(-down), high=value * math.exp(up))
+
+
 def _samples(timing: CaseTiming, cold: bool) -> Samples:
     if not cold:
         return timing.hot

@@ -17,10 +17,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "EVOENGINE_SAMPLE_SEED"
 SEEDS = 10**6
+EXAMPLES = {"sample": 50, "whole": 150}  # of Hypothesis, by its profile
+
+
+def examples(whole: int) -> int:
+    """How many examples Hypothesis draws for a test that has `whole` in a run of everything: in a
+    sample, a third of them.
+    """
+    return whole * settings.default.max_examples // EXAMPLES["whole"]
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ launches:
 */
 // NAME
 extern "C" __global__ void scale(const float* x, float* y, long long n) { y[0] = 2 * x[0]; }
+namespace kernel_NAME {}
 """
 
 

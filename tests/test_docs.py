@@ -26,6 +26,7 @@ PAGES = (
     "docs/tasks.md",
     "docs/kernels.md",
     "docs/verdict.md",
+    "docs/forensics.md",
 )
 # Not documents of the project: what is hidden, what runs write, what is a test's material.
 NOT_OURS = re.compile(r"(^|/)\.|^(runs|build|dist)/|^tests/.*/")

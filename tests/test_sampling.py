@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-from tests.sampling import ROOT, VARIABLE, Entry, Sampling, changed_files
+from tests.sampling import EXAMPLES, ROOT, VARIABLE, Entry, Sampling, changed_files, examples
 
 ENTRIES = [Entry(n, (f"kind {n % 7}", n > 95), (Path(f"/corpus/{n}.cu"),)) for n in range(100)]
 MODULE = """
@@ -27,6 +28,13 @@ def test_number(letter, number):
 def test_sampling(sampling):
     print(f"count {sampling.count(50, 12)}.")
 """
+
+
+def test_a_sample_has_a_third_of_the_examples_of_hypothesis() -> None:
+    """The profile of this process decides, which is that of a sample or of a run of everything."""
+    profile = settings.default.max_examples
+    assert examples(300) == 2 * profile and examples(EXAMPLES["whole"]) == profile
+    assert EXAMPLES["whole"] == 3 * EXAMPLES["sample"]
 
 
 def numbers(sampling: Sampling, count: int = 20, corpus: str = "numbers") -> list[int]:

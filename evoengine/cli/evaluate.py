@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evoengine.cli import device_option, kernel_options
+
+if TYPE_CHECKING:
+    from evoengine.records import Verdict
 
 NOT_CORRECT = 1
 
@@ -37,8 +40,6 @@ def evaluate(
     from evoengine.paths import find_task
     from evoengine.records import Status
     from evoengine.report import as_json
-    from evoengine.report.error_map import svg_of
-    from evoengine.report.folders import write_file
     from evoengine.report.rows_from_store import verdict_row
     from evoengine.report.verdict_report import verdict_report
     from evoengine.search.choose_run import parse_checks
@@ -54,7 +55,22 @@ def evaluate(
         output.say(f"note: {used.brief}")
     verdict = asyncio.run(evaluate_once(loaded, path, candidate, used, checks, output.progress()))
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
-    if error_map is not None and verdict.forensics is not None:
-        write_file(error_map, svg_of(verdict.forensics, file.stem))
+    if error_map is not None:
+        _write_map(error_map, verdict, file.stem)
     output.give(json, lambda: as_json.dumps(row), lambda: verdict_report(row))
     raise typer.Exit(0 if verdict.status is Status.correct else NOT_CORRECT)
+
+
+def _write_map(path: Path, verdict: Verdict, name: str) -> None:
+    """Writes the map, or says why there is none: a map of an earlier verdict stays as it is."""
+    from evoengine.cli import output
+    from evoengine.report.error_map_svg import svg_of
+    from evoengine.report.folders import write_file
+
+    if svg := svg_of(verdict.forensics, name) if verdict.forensics else "":
+        write_file(path, svg)
+    else:
+        output.say(
+            f"note: {path} was not written: only a wrong result in a case that is shown has a map,"
+            f" and this verdict is {verdict.status.value}: {verdict.reason}"
+        )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evoengine.cli import search_options as options
 from evoengine.cli.run_argument import RUNS_DIR, RunsDir
 from evoengine.cli.task_argument import StartingKernels
 
 if TYPE_CHECKING:
+    from evoengine.config import PromptSettings
+    from evoengine.generate.prompt_parts import PromptText
     from evoengine.search.prompt_request import PromptRequest
-
-BYTES_PER_TOKEN = 4  # of English and code, with the tokenizers of current models
-COUNTED_AS = f"an estimate: UTF-8 bytes / {BYTES_PER_TOKEN}"
 
 
 class OperatorName(StrEnum):
@@ -53,6 +54,9 @@ def prompt(
         int | None,
         typer.Option(help="The run's seed, which chooses tier and parents; 0 by default."),
     ] = None,
+    method: options.Method = None,
+    prompt_tokens: options.PromptTokens = None,
+    prompts: options.PromptFolder = None,
     runs_dir: RunsDir = RUNS_DIR,
     json: Annotated[
         bool, typer.Option("--json", help="JSON on stdout: the prompt, its size and its parents.")
@@ -60,23 +64,27 @@ def prompt(
 ) -> None:
     """Print the prompt that a model would get, and its number of tokens.
 
-    The prompt goes to stdout, its size in tokens (an estimate) to stderr. Nothing is sent, and no
-    key, network or GPU is needed. For a TASK it is the first prompt of a run, except that the
-    starting kernels have no times, because they are not evaluated. For --run it is exactly the next
-    prompt of that run.
+    The prompt goes to stdout; its size in tokens (an estimate), as a whole and by part, goes to
+    stderr. Nothing is sent, and no key, network or GPU is needed. For a TASK it is the first prompt
+    of a run, except that the starting kernels have no times, because they are not evaluated. For
+    --run it is exactly the next prompt of that run, unless --prompts or --prompt-tokens change it.
     """
     from evoengine.cli import output
     from evoengine.report import as_json
     from evoengine.search import prompt_request
 
-    asked = _request(task, run, runs_dir, kernel or [], device, seed)
+    asked = _request(task, run, runs_dir, kernel or [], device, seed, method)
+    asked = replace(asked, settings=_settings(asked.settings, prompt_tokens, prompts))
     rendered = prompt_request.render(asked, operator.value if operator else None, reply)
-    facts = {**rendered.facts, **_size(rendered.text), "notes": asked.notes}
+    facts = {**rendered.facts, **_size(rendered.prompt), "notes": asked.notes}
     for note in asked.notes:
         output.say(f"note: {note}")
     output.say(_summary(asked, facts))
+    for line in _lines_of_parts(rendered.prompt):
+        output.say(line)
+    text = rendered.prompt.text
     print(
-        as_json.dumps({**facts, "prompt": rendered.text}) if json else rendered.text,
+        as_json.dumps({**facts, "prompt": text}) if json else text,
         end="\n" if json else "",
     )
 
@@ -88,6 +96,7 @@ def _request(
     kernels: list[str],
     device: str | None,
     seed: int | None,
+    method: str | None,
 ) -> PromptRequest:
     """The first request of a run of `task`, or the next one of `run`; raises EvoError."""
     from evoengine.cli.run_argument import find_run
@@ -99,17 +108,49 @@ def _request(
             "expected either a TASK or --run RUN, got " + ("neither" if task is None else "both")
         )
     if run is None:
-        return prompt_request.request_of_task(str(task), kernels, device or "auto", seed or 0)
-    if kernels or device or seed is not None:
-        raise UsageError("--kernel, --device and --seed are for a TASK; --run has its own")
+        return prompt_request.request_of_task(
+            str(task), kernels, device or "auto", seed or 0, method or "full"
+        )
+    if kernels or device or method or seed is not None:
+        raise UsageError(
+            "--kernel, --device, --seed and --method are for a TASK; --run has its own"
+        )
     return prompt_request.request_of_run(find_run(run, runs_dir))
 
 
-def _size(text: str) -> dict[str, object]:
-    count = len(text.encode("utf-8", "replace"))
-    return {"bytes": count, "tokens": -(-count // BYTES_PER_TOKEN), "tokens_are": COUNTED_AS}
+def _settings(stored: PromptSettings, tokens: int | None, folder: Path | None) -> PromptSettings:
+    """`stored` with what the command line says."""
+    from evoengine.search.run_options import RunOptions
+
+    given = RunOptions(
+        prompt_tokens=tokens, prompts_folder=str(folder.resolve()) if folder else None
+    )
+    return stored.model_copy(update=given.prompt_settings)
+
+
+def _size(prompt: PromptText) -> dict[str, object]:
+    from evoengine.generate.token_estimate import COUNTED_AS, bytes_of_text
+
+    return {
+        "bytes": bytes_of_text(prompt.text),
+        "tokens": prompt.tokens,
+        "tokens_are": COUNTED_AS,
+        "parts": [asdict(part) for part in prompt.parts],
+    }
+
+
+def _lines_of_parts(prompt: PromptText) -> list[str]:
+    """The tokens of each part, and which were left out."""
+    lines = []
+    for part in prompt.parts:
+        left = part.items - part.shown
+        if part.items:
+            left_out = f", {left} of {part.items} left out" if left else ""
+            lines.append(f"  {part.name}: {part.tokens:,} tokens{left_out}")
+    return lines
 
 
 def _summary(asked: PromptRequest, facts: dict[str, object]) -> str:
     of = f"trial {asked.request.trial} of {asked.name}: {facts['operator']}, tier {facts['tier']}"
-    return f"{of}; {facts['bytes']:,} bytes, about {facts['tokens']:,} tokens ({COUNTED_AS})"
+    size = f"{facts['bytes']:,} bytes, about {facts['tokens']:,} tokens ({facts['tokens_are']})"
+    return f"{of}; {size}"

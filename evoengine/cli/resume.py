@@ -17,21 +17,29 @@ def resume(
     trials: Annotated[
         int | None, typer.Option(min=1, help="The new budget, including all earlier trials.")
     ] = None,
+    plateau: options.Plateau = None,
+    stop_at_roofline: options.StopAtRoofline = None,
     generator: options.Generator = None,
     replay_from: options.ReplayFrom = None,
+    tune_share: options.TuneShare = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
+    token_cap: options.TokenCap = None,
     price: options.Price = None,
     temperature: options.Temperature = None,
     max_tokens: options.MaxTokens = None,
     timeout: options.Timeout = None,
     retries: options.Retries = None,
     patience: options.Patience = None,
+    prompt_tokens: options.PromptTokens = None,
+    prompts: options.PromptFolder = None,
     seed: Annotated[str | None, typer.Option(hidden=True)] = None,
     in_flight: Annotated[str | None, typer.Option(hidden=True)] = None,
     kernel: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     device: Annotated[str | None, typer.Option(hidden=True)] = None,
     check: Annotated[str | None, typer.Option(hidden=True)] = None,
+    tier: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
+    method: Annotated[str | None, typer.Option(hidden=True)] = None,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
@@ -39,8 +47,8 @@ def resume(
     """Continue a run that was stopped or killed, with its stored settings.
 
     An option changes a setting from here on, and the run records the change. Seed, device, checks,
-    starting kernels and the number of trials in flight cannot change, because the results so far
-    depend on them.
+    starting kernels, method, tiers and the number of trials in flight cannot change, because the
+    results so far depend on them.
     """
     from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run
@@ -54,6 +62,8 @@ def resume(
             "--kernel": kernel,
             "--device": device,
             "--check": check,
+            "--method": method,
+            "--tier": tier,
         }
     )
     changed = options.run_options(context.params)

@@ -41,6 +41,14 @@ MeasureBaselines = Annotated[
     ),
 ]
 
+LessonsFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RUN",
+        help="Begin with the lessons of an earlier run, of any task; may be repeated.",
+    ),
+]
+
 
 def run(
     context: typer.Context,
@@ -48,17 +56,26 @@ def run(
     name: Name = None,
     runs_dir: RunsDir = RUNS_DIR,
     trials: Trials = None,
+    plateau: options.Plateau = None,
+    stop_at_roofline: options.StopAtRoofline = None,
     seed: Annotated[int, typer.Option(help="The seed of all random choices.")] = 0,
     generator: options.Generator = None,
     replay_from: options.ReplayFrom = None,
+    method: options.Method = None,
+    tier: options.Tiers = None,
+    lessons_from: LessonsFrom = None,
+    tune_share: options.TuneShare = None,
     model: options.Model = None,
     cost_cap: options.CostCap = None,
+    token_cap: options.TokenCap = None,
     price: options.Price = None,
     temperature: options.Temperature = None,
     max_tokens: options.MaxTokens = None,
     timeout: options.Timeout = None,
     retries: options.Retries = None,
     patience: options.Patience = None,
+    prompt_tokens: options.PromptTokens = None,
+    prompts: options.PromptFolder = None,
     device: device_option.Device = "auto",
     check: device_option.Check = None,
     kernel: StartingKernels = None,
@@ -69,11 +86,12 @@ def run(
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
 ) -> None:
-    """Search for faster kernels until the budget of trials is spent.
+    """Search for faster kernels until the budget of trials is spent, or another end is reached.
 
     Ctrl-C stops the run, keeps everything so far and prints the command that resumes it.
     """
     from evoengine.cli.foreground import search
+    from evoengine.cli.run_argument import find_run
     from evoengine.search.choose_run import choose_run, new_run_paths
     from evoengine.search.start_run import start_run
 
@@ -85,6 +103,9 @@ def run(
         checks=check,
         kernels=kernel or [],
         in_flight=in_flight,
+        method=method,
+        tiers=tier or [],
+        lessons_from=[find_run(text, runs_dir).root for text in lessons_from or []],
         despite_audit=despite_audit,
         measure_baselines=measure_baselines,
         environ=context.obj,

@@ -116,7 +116,8 @@ def _read(paths: RunPaths, holder: str) -> RunListRow:
             )
         rows = reader.rows(with_trials=False)
     open_elites = any(elite.awaits_final for elite in rows.elites)
-    complete = rows.settled >= rows.budget and not open_elites
+    has_ended = rows.settled >= rows.budget or (rows.ended_by and rows.ended_by.is_complete)
+    complete = has_ended and not open_elites
     ended = RunState.complete if complete else RunState.stopped
     return RunListRow(
         name=paths.root.name,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evoengine.generate.method_registry import MODULES as METHODS
 from evoengine.generate.registry import MODULES
 
 if TYPE_CHECKING:
@@ -26,18 +28,24 @@ def run_options(params: Mapping[str, Any]) -> RunOptions:
     replay_from = params["replay_from"]
     return RunOptions(
         trials=params["trials"],
+        plateau=params["plateau"],
+        stop_at_roofline=params["stop_at_roofline"],
         generator=params["generator"],
         replay_from=(
             str(find_run(replay_from, params["runs_dir"]).root.resolve()) if replay_from else None
         ),
+        tune_share=params["tune_share"],
         model=params["model"],
         price_usd=parse_price(params["price"]),
         cost_cap_usd=params["cost_cap"],
+        token_cap=params["token_cap"],
         temperature=params["temperature"],
         max_tokens=params["max_tokens"],
         timeout_s=params["timeout"],
         retries=params["retries"],
         patience_s=params["patience"],
+        prompt_tokens=params["prompt_tokens"],
+        prompts_folder=str(params["prompts"].resolve()) if params["prompts"] else None,
     )
 
 
@@ -46,6 +54,14 @@ def _generator(name: str) -> str:
 
     if name not in MODULES:
         raise typer.BadParameter(f"no generator {name!r}{hint(name, MODULES)}")
+    return name
+
+
+def _method(name: str) -> str:
+    from evoengine.errors import hint
+
+    if name not in METHODS:
+        raise typer.BadParameter(f"no method {name!r}{hint(name, METHODS)}")
     return name
 
 
@@ -83,12 +99,43 @@ def _amount(value: float | None) -> float | None:
     return None if value is None else _finite(value)
 
 
+def _share(value: float | None) -> float | None:
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter(f"expected a share from 0 to 1, got {value}")
+    return value
+
+
+def _positive_share(value: float | None) -> float | None:
+    if value is not None and not 0 < value <= 1:
+        raise typer.BadParameter(f"expected a share above 0 and up to 1, got {value}")
+    return value
+
+
 Generator = Annotated[
     str | None,
     typer.Option(
         parser=_generator,
         metavar=f"[{'|'.join(MODULES)}]",
         help="What proposes candidates; by default openai if a key is set, else tune.",
+    ),
+]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        parser=_method,
+        metavar=f"[{'|'.join(METHODS)}]",
+        help="What a model sees of the run and builds on; full by default.",
+    ),
+]
+Tiers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tier",
+        metavar="NAME[=SHARE]",
+        help=(
+            "Search this tier, in this share of the trials; may be repeated. By default tiers with"
+            " a starting kernel have equal shares, the others 1 in 8 together."
+        ),
     ),
 ]
 Model = Annotated[str | None, typer.Option(help="The model to ask.")]
@@ -108,6 +155,36 @@ CostCap = Annotated[
         help=(
             "Send no request that could raise the cost above this; an endpoint that ignores"
             " --max-tokens can still exceed it."
+        ),
+    ),
+]
+TokenCap = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        metavar="N",
+        help=(
+            "Send no request that could raise the tokens of all prompts and replies above this; as"
+            " with --cost-cap, --max-tokens must be kept."
+        ),
+    ),
+]
+Plateau = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="End after N trials in which the fastest kernel of no tier became faster.",
+    ),
+]
+StopAtRoofline = Annotated[
+    float | None,
+    typer.Option(
+        callback=_positive_share,
+        metavar="SHARE",
+        help=(
+            "End once the least time that the device allows is this share of the time of a tier's"
+            " fastest kernel, e.g. 0.8; the task must declare its work."
         ),
     ),
 ]
@@ -139,6 +216,25 @@ Patience = Annotated[
         help="Stop if the endpoint answers no request for so long; 30m by default.",
     ),
 ]
+PromptTokens = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help=(
+            "The budget of a prompt in estimated tokens, without the kernels that it is about; 3300"
+            " by default. What the task needs is always in it."
+        ),
+    ),
+]
+PromptFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts",
+        metavar="DIR",
+        help="Your own prompt templates; those that it lacks are the package's.",
+    ),
+]
 TimeLimit = Annotated[
     float | None,
     typer.Option(
@@ -155,5 +251,18 @@ ReplayFrom = Annotated[
     str | None,
     typer.Option(
         metavar="RUN", help="With --generator replay: the run whose stored replies are used."
+    ),
+]
+TuneShare = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        callback=_share,
+        metavar="X",
+        help=(
+            "With a generator that asks: the share of the trials that tune what the model has"
+            " written, without asking; 0.5 by default, 0 for none."
+        ),
     ),
 ]

@@ -23,30 +23,41 @@ def show(
     source: Annotated[
         bool, typer.Option("--source", help="With --trial: print only the kernel's source.")
     ] = False,
+    lessons: Annotated[
+        bool,
+        typer.Option("--lessons", help="Show what the run has taught: claims with their effects."),
+    ] = False,
     runs_dir: RunsDir = RUNS_DIR,
     json: Annotated[
         bool, typer.Option("--json", help="JSON on stdout, always with all trials.")
     ] = False,
 ) -> None:
-    """Show a run: its elites and trials, or one trial in full."""
+    """Show a run: its elites and trials, one trial in full, or its lessons."""
     from evoengine.cli import output
     from evoengine.cli.run_argument import find_run
+    from evoengine.errors import UsageError
     from evoengine.report import as_json
+    from evoengine.report.lessons_table import lessons_table
     from evoengine.report.run_report import run_report
     from evoengine.report.trial_report import trial_report
     from evoengine.search.run_reader import RunReader
 
+    if lessons and trial is not None:
+        raise UsageError("--lessons is about a whole run; leave --trial out")
     with RunReader(find_run(run, runs_dir)) as reader:
-        if trial is None:
+        if lessons:
+            found = reader.lessons().all
+            output.give(json, lambda: as_json.dumps(found), lambda: lessons_table(found))
+        elif trial is None:
             rows = reader.rows()
             output.give(
                 json,
                 lambda: as_json.dumps(rows),
                 lambda: run_report(rows, None if everything else TRIALS_SHOWN),
             )
-            return
-        detail = reader.trial(trial)
-        if source:
-            print(detail.source or "", end="")
         else:
-            output.give(json, lambda: as_json.dumps(detail), lambda: trial_report(detail))
+            detail = reader.trial(trial)
+            if source:
+                print(detail.source or "", end="")
+            else:
+                output.give(json, lambda: as_json.dumps(detail), lambda: trial_report(detail))

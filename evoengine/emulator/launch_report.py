@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy
 
+from evoengine.emulator.check.finding_words import words_of
 from evoengine.emulator.check.findings import AccessCounts, Check, Finding, SiteCounts
 from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import InstructionSite
@@ -52,7 +53,7 @@ class LaunchReport:
 
     def describe(self, finding: Finding) -> str:
         """A finding in one line, with the candidate's source lines."""
-        return finding.describe(lambda site: describe_site(self.lowered.sites, site), self.buffers)
+        return words_of(finding, lambda site: describe_site(self.lowered.sites, site), self.buffers)
 
 
 def describe_site(sites: Sequence[InstructionSite], site: int) -> str:

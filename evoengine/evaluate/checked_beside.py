@@ -1,41 +1,50 @@
-"""Checked mode beside a GPU: candidates are also followed on the emulator, in a process of the CPU.
+"""Checked mode beside a GPU: candidates are also followed on the emulator, in processes of the CPU.
 
 A GPU shows no missing barrier as long as the result is right; the emulator names both its lines. No
-first verdict waits for it: a candidate is followed when nobody else is, the newest one first, and
-a verification, which counts, waits for what was found.
+first verdict waits for it: a candidate is followed as soon as an emulator is free, the newest one
+first, and a verification, which counts, waits for what was found.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evoengine.candidate.arch import DeviceLimits, limits_of
+from evoengine.candidate.arch import limits_of
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import digest_json
 from evoengine.errors import EvoError
+from evoengine.evaluate.case_follower import CaseFollower
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.followed_cases import FollowedCases
-from evoengine.evaluate.hidden_case import HIDDEN_CASE, report_without_sizes
-from evoengine.protocols import CompiledCase, Device, Job, Report
-from evoengine.records import CheckedRun, Environment, Status
-from evoengine.task.schema import Input, Output, Task, shape_of
+from evoengine.protocols import Device
+from evoengine.records import Environment
+from evoengine.task.schema import Task
 
 # For all cases of a candidate. The packaged seeds take seconds; a verification waits no longer.
 LIMIT_S = 60.0
-MEMORY_BYTES = 8 << 30  # of the process, and of each that makes machine code for it
-THREADS = 2  # the graders, compilers and torch's work for them need the others
+MEMORY_BYTES = 8 << 30  # of an emulator, and of each process that makes machine code for it
+# A candidate has several specialisations, which are compiled at the same time.
+THREADS = 3
+# With THREADS for each, the graders, compilers and torch's work for them keep a quarter.
+CORES_PER_EMULATOR = 4
+MOST_EMULATORS = 6  # on the largest machines; each holds torch and the task's inputs
 # Those that no verification waits for: as many as are in flight, by default.
 MOST_WAITING = 8
-PROBLEM_CHARACTERS = 300
 NOTICE = (
     "candidates are not followed in checked mode, so races and early reads that leave every result"
     " right are not found: "
 )
+
+
+def emulators_here() -> int:
+    """How many emulators this machine has room for beside a GPU's work."""
+    cores = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(cores // CORES_PER_EMULATOR, memory // (2 * MEMORY_BYTES), MOST_EMULATORS))
 
 
 @dataclass(eq=False)
@@ -49,7 +58,9 @@ class _Asked:
 
 
 class CheckedBeside:
-    """Follows candidates one after the other; closing is safe at any time and more than once."""
+    """Follows as many candidates at once as it has emulators; closing is safe at any time and more
+    than once.
+    """
 
     def __init__(
         self,
@@ -58,8 +69,9 @@ class CheckedBeside:
         clang: CompilePool,
         make_device: Callable[[str], Device],
         limit_s: float = LIMIT_S,
+        emulators: int = 1,
     ) -> None:
-        """`make_device` makes the emulator of a GPU of an architecture such as sm_90, or raises
+        """`make_device` makes an emulator of a GPU of an architecture such as sm_90, or raises
         EvoError; `limit_s` is the time in which all cases of a candidate must be followed.
         """
         self._task = task
@@ -68,27 +80,38 @@ class CheckedBeside:
         self._compiler = CandidateCompiler(task, None, clang)
         self._make_device = make_device
         self._limit_s = limit_s
+        self._emulators = emulators
         self._problem = ""  # why no candidate can be followed
-        self._limits: DeviceLimits | None = None
-        self._device: Device | None = None
-        self._is_started = False  # the device
+        self._followers: list[CaseFollower] = []
+        self._idle: list[CaseFollower] = []
         self._asked: dict[tuple[str, str], _Asked] = {}  # by candidate, with those that are done
         self._waiting: list[_Asked] = []  # oldest first
-        self._serving: asyncio.Task[None] | None = None
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self, environment: Environment) -> tuple[str, ...]:
         """Starts the compiler for the GPU of `environment`; the notices say what is missing."""
         try:
-            self._limits = limits_of(environment)
-            self._device = self._make_device(environment.arch)
+            limits = limits_of(environment)
+            self._followers = [
+                CaseFollower(
+                    self._task,
+                    self._task_path,
+                    self._compiler,
+                    limits,
+                    self._make_device(environment.arch),
+                    self._limit_s,
+                )
+                for _ in range(self._emulators)
+            ]
             await self._clang.start()
         except EvoError as error:
             self._problem = str(error)
             return (f"{NOTICE}{error}",)
+        self._idle = [*self._followers]
         return ()
 
     def begin(self, candidate: Candidate) -> None:
-        """Follows `candidate` as soon as the process is free, unless newer ones come before it."""
+        """Follows `candidate` as soon as an emulator is free, unless newer ones come before it."""
         if self._problem:
             return
         if (known := self._asked.get(_key_of(candidate))) is not None:
@@ -99,8 +122,11 @@ class CheckedBeside:
         self._waiting.append(asked)
         for old in [item for item in self._waiting if not item.is_awaited][:-MOST_WAITING]:
             self._forget(old)
-        if self._serving is None or self._serving.done():
-            self._serving = asyncio.create_task(self._serve())
+        if self._idle:
+            # the last one that was used has started
+            serving = asyncio.create_task(self._serve(self._idle.pop()))
+            self._serving.add(serving)
+            serving.add_done_callback(self._serving.discard)
 
     def drop(self, candidate: Candidate) -> None:
         """Takes `candidate`, which takes no place, out of the queue; no case of it is begun."""
@@ -122,15 +148,14 @@ class CheckedBeside:
 
     async def close(self) -> None:
         """Ends every process."""
-        serving, self._serving = self._serving, None
-        if serving is not None:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
+        serving, self._idle = [*self._serving], []
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
         for asked in [*self._asked.values()]:
             asked.found.cancel()
         await self._compiler.close()
-        if self._device is not None:
-            await self._device.close()
+        await asyncio.gather(*(follower.close() for follower in self._followers))
         await self._clang.close()
 
     def _forget(self, asked: _Asked) -> None:
@@ -146,10 +171,11 @@ class CheckedBeside:
         self._waiting.remove(chosen)
         return chosen
 
-    async def _serve(self) -> None:
+    async def _serve(self, follower: CaseFollower) -> None:
+        """Follows candidates on one emulator until none waits."""
         while self._waiting:
             asked = self._next()
-            following = asyncio.create_task(self._follow(asked))
+            following = asyncio.create_task(self._follow(follower, asked))
             try:
                 await asyncio.wait([following])
             finally:
@@ -162,94 +188,19 @@ class CheckedBeside:
                 self._forget(asked)
             else:
                 asked.found.set_result(following.result())
+        self._idle.append(follower)
 
-    async def _follow(self, asked: _Asked) -> FollowedCases:
-        try:
-            return await self._follow_cases(asked)
-        except EvoError as error:  # the process was killed, or a function of the task failed
-            return FollowedCases(problem=_line(str(error)))
-
-    async def _follow_cases(self, asked: _Asked) -> FollowedCases:
-        if (device := await self._started_device()) is None:
-            return FollowedCases(problem=self._problem)
-        assert self._limits is not None
-        compiled = await self._compiler.compile(asked.candidate, self._limits, _no_progress)
-        if refusal := compiled.refusal:
-            return FollowedCases(problem=_line(f"{refusal.status.value}: {refusal.reason}"))
-        runs: dict[str, CheckedRun] = {}
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._limit_s):
-                for case in sorted(compiled.cases, key=self._order):
-                    if not asked.wanted:
-                        break
-                    job = Job(
-                        cases=(case,),
-                        tier=compiled.tier,
-                        candidate=compiled.code_digest,
-                        only_checked=True,
-                    )
-                    report = await device.run(job, _no_progress)
-                    if run := _run_in(report):
-                        runs[case.plan.case] = run
-                    if report.status is not Status.correct:
-                        return _ended(runs, report_without_sizes(report), case, len(compiled.cases))
-                return FollowedCases(runs)
-        late = f"stopped after {self._limit_s:g} s"
-        return FollowedCases(runs, problem=_share(late, len(runs), len(compiled.cases)))
-
-    async def _started_device(self) -> Device | None:
-        """The emulator, started for the first candidate: importing torch takes seconds of a core.
-
-        None if it does not start; that is the problem of all candidates then.
-        """
-        assert self._device is not None
-        if not self._is_started and not self._problem:
+    async def _follow(self, follower: CaseFollower, asked: _Asked) -> FollowedCases:
+        if not self._problem:
             try:
-                await self._device.start(self._task, self._task_path)
+                await follower.start()
             except EvoError as error:
-                self._problem = _line(str(error))
-            self._is_started = True
-        return None if self._problem else self._device
-
-    def _order(self, case: CompiledCase) -> tuple[bool, int]:
-        """Small cases first; hidden ones last, because a fault there is told without its lines."""
-        scope = self._task.scope(case.plan.case)
-        tensors: list[Input | Output] = [*self._task.inputs.values(), *self._task.outputs.values()]
-        elements = sum(
-            math.prod(shape_of(spec.shape, scope)) for spec in tensors if spec.shape is not None
-        )
-        return case.plan.hidden, elements
+                self._problem = str(error).strip().partition("\n")[0]
+        if self._problem:
+            return FollowedCases(problem=self._problem)
+        return await follower.follow(asked.candidate, lambda: asked.wanted)
 
 
 def _key_of(candidate: Candidate) -> tuple[str, str]:
     """Equal for identical candidates; of the whole file, because findings name its lines."""
     return candidate.source_digest, digest_json(candidate.tunables)
-
-
-def _run_in(report: Report) -> CheckedRun | None:
-    """What was found on the one case of a report; None if it was not followed to an end."""
-    return next((check.checked for check in report.checks), None)
-
-
-def _ended(
-    runs: dict[str, CheckedRun], report: Report, case: CompiledCase, cases: int
-) -> FollowedCases:
-    """The end of the cases by `report`: a fault, or what kept `case` from being followed."""
-    if report.status is Status.fault:
-        return FollowedCases(runs, fault=report)
-    name = HIDDEN_CASE if case.plan.hidden else case.plan.case
-    words = f"{report.status.value}: {report.reason}"
-    named = words if name in words else f"{words} ({name})"
-    return FollowedCases(runs, problem=_share(_line(named), len(runs), cases))
-
-
-def _share(words: str, followed: int, cases: int) -> str:
-    return f"{words}; followed on {followed} of {cases} cases"
-
-
-def _line(words: str) -> str:
-    """The first line of `words`, cut to what a table can show."""
-    return next(iter(words.strip().splitlines()), "no reason was given")[:PROBLEM_CHARACTERS]
-
-
-def _no_progress(_: str) -> None: ...

@@ -45,6 +45,10 @@ class Floors(NamedTuple):
     hot: Floor
     cold: Floor
 
+    def scored(self, task: Task) -> Floor:
+        """The one of the times that score a candidate."""
+        return self.cold if task.objective.cache == "cold" else self.hot
+
 
 def floors_of(task: Task, case: str, tier: str, peaks: DevicePeaks) -> Floors:
     """The floors of one call of `case` by a kernel of `tier`."""

@@ -37,7 +37,9 @@ _FAULTS = (
 )
 # What may be said of a wrong output in a hidden case: few phrases, without figures and places.
 _HIDDEN_DIAGNOSES = {
-    DiagnosisKind.race: "Launches on the same inputs differ: a race.",
+    DiagnosisKind.race: (
+        "Launches on the same inputs differ: a race, or a read of memory that was not written."
+    ),
     DiagnosisKind.state: "Only the first launch is right: something is kept between launches.",
     DiagnosisKind.reads_old_values: "It depends on what its buffers held before.",
     DiagnosisKind.never_written: "Elements are never written.",

@@ -54,13 +54,13 @@ class Conversation:
         return self._proposal(operator, parsed)
 
     def _first_prompt(self, prompts: Prompts) -> str:
-        return prompts.render(self._choice, self._request)
+        return prompts.render(self._choice, self._request).text
 
     async def _repaired(self, reply: Reply, parsed: ParsedReply) -> ParsedReply:
         """The second reply, parsed; `parsed`, the first one, where there is no second."""
 
         def repair_prompt(prompts: Prompts) -> str:
-            return prompts.repair(self._first_prompt(prompts), reply, parsed)
+            return prompts.repair(self._choice, self._request, reply, parsed).text
 
         try:
             second = await self._ask(1, repair_prompt)

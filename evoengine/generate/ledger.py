@@ -1,12 +1,12 @@
-"""The cost of replies, and the cap on it.
+"""The cost and the tokens of replies, and the caps on them.
 
-Before a request is sent, the most that it should cost is set aside; a request that might
+Before a request is sent, the most that it should take is set aside; a request that might
 not fit beside those in flight waits for them, and one that cannot fit at all ends the
 run. A request whose answer never came may have been paid for: its whole amount counts
-against the cap from then on.
+against the caps from then on.
 
-The cap holds as long as the endpoint keeps `max_tokens`. With an endpoint that ignores it,
-the requests in flight can exceed the cap: then the user is notified and nothing more is
+A cap holds as long as the endpoint keeps `max_tokens`. With an endpoint that ignores it,
+the requests in flight can exceed a cap: then the user is notified and nothing more is
 asked. Before that, as much is set aside for every request as the longest reply needed.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from evoengine.config import ModelSettings
 from evoengine.errors import UsageError
 from evoengine.protocols import Exhausted, Spending
-from evoengine.records import Usage
+from evoengine.records import EndKind, Usage
 
 MESSAGE_TOKENS = 64  # roles and separators of one message; OpenAI's cookbook counts 3 to 7
 
@@ -80,11 +80,22 @@ def most_tokens(text: str) -> int:
     return len(text.encode())
 
 
+@dataclass(frozen=True)
+class Amount:
+    """What requests take: USD, and the tokens of prompts and replies together."""
+
+    usd: float = 0.0
+    tokens: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.usd + other.usd, self.tokens + other.tokens)
+
+
 class Hold:
     """The amount that one request in flight has set aside."""
 
-    def __init__(self, usd: float) -> None:
-        self.usd = usd
+    def __init__(self, most: Amount) -> None:
+        self.most = most
         self.paid: Usage | None = None
         self.lost = False
 
@@ -98,27 +109,31 @@ class Hold:
 
 
 class Ledger:
-    """Counts the cost of replies, and sets aside the most that requests in flight can cost."""
+    """Counts the cost and the tokens of replies, and sets aside the most that requests in flight
+    can take.
+    """
 
     def __init__(
         self, settings: ModelSettings, before: Spending, notify: Callable[[str], None]
     ) -> None:
         """`before` is what earlier processes have spent; replies without a price then are counted
-        at today's.
+        at today's, requests without a count of tokens at the longest reply that is asked for.
         """
         self.price = price_of(settings)
         unpriced = self.usage(before.unpriced.prompt_tokens, before.unpriced.completion_tokens)
         self.spent = before.usage + Usage(cost_usd=unpriced.cost_usd)
-        self.lost_usd = (
-            before.unanswered.most_usd
-            + before.unanswered.unpriced * self.usage(0, settings.max_tokens).cost_usd
+        lost = before.unanswered
+        self.lost = Amount(
+            lost.most_usd + lost.unpriced * self.usage(0, settings.max_tokens).cost_usd,
+            lost.most_tokens + lost.uncounted * settings.max_tokens,
         )
         self._notify = notify
         self._cap_usd = settings.cost_cap_usd
+        self._token_cap = settings.token_cap
         self._asked_tokens = settings.max_tokens
         # of the longest reply so far, or as many as are asked for
         self._most_tokens = max(settings.max_tokens, before.longest_reply)
-        self._notified_of_cap = False  # whether the user knows that the cap is exceeded
+        self._exceeded: set[EndKind] = set()  # the caps that the user knows to be exceeded
         self._holds: set[Hold] = set()
         self._freed = asyncio.Event()
         if self.price is None and self._cap_usd is not None:
@@ -142,13 +157,15 @@ class Ledger:
 
     @asynccontextmanager
     async def hold(self, prompt: str) -> AsyncIterator[Hold]:
-        """Sets aside the most that asking `prompt` can cost; raises Exhausted when the cap leaves
-        no room for it.
+        """Sets aside the most that asking `prompt` can take; raises Exhausted when a cap leaves no
+        room for it.
         """
-        while not self._fits(worst := self._worst_usd(prompt)):
+        worst = self._worst(prompt)
+        while self._caps_below(self._most_spent + self._held + worst):
             if not self._holds:
-                raise Exhausted(self._exhausted(worst))
+                raise self._exhausted(worst)
             await self._freed.wait()
+            worst = self._worst(prompt)
         hold = Hold(worst)
         self._holds.add(hold)
         try:
@@ -156,32 +173,54 @@ class Ledger:
         finally:
             self._release(hold)
 
-    def _worst_usd(self, prompt: str) -> float:
-        return self.usage(most_tokens(prompt) + MESSAGE_TOKENS, self._most_tokens).cost_usd
+    def _worst(self, prompt: str) -> Amount:
+        return _amount(self.usage(most_tokens(prompt) + MESSAGE_TOKENS, self._most_tokens))
 
     @property
-    def _most_spent_usd(self) -> float:
-        """The cost of all requests, certain and possible."""
-        return self.spent.cost_usd + self.lost_usd
+    def _held(self) -> Amount:
+        return sum((hold.most for hold in self._holds), Amount())
 
-    def _fits(self, usd: float) -> bool:
-        if self._cap_usd is None:
-            return True
-        return self._most_spent_usd + sum(hold.usd for hold in self._holds) + usd <= self._cap_usd
+    @property
+    def _most_spent(self) -> Amount:
+        """What all requests took, certain and possible."""
+        return _amount(self.spent) + self.lost
 
-    def _exhausted(self, worst_usd: float) -> str:
-        lost = (
-            f" and up to ${self.lost_usd:.4f} of requests without an answer"
-            if self.lost_usd
-            else ""
+    def _caps_below(self, amount: Amount) -> list[EndKind]:
+        """The caps that `amount` is above."""
+        above = {
+            EndKind.cost: self._cap_usd is not None and amount.usd > self._cap_usd,
+            EndKind.tokens: self._token_cap is not None and amount.tokens > self._token_cap,
+        }
+        return [kind for kind, exceeded in above.items() if exceeded]
+
+    def _exhausted(self, worst: Amount) -> Exhausted:
+        kind = self._caps_below(self._most_spent + worst)[0]
+        lost = self._shown(self.lost, kind) if self._is_lost(kind) else ""
+        spent = _amount(self.spent)
+        begin = f"{self._cap(kind)}: {self._shown(spent, kind)} spent" + (
+            f" and up to {lost} of requests without an answer" if lost else ""
         )
-        begin = f"cost cap of ${self._cap_usd:.2f}: ${self.spent.cost_usd:.4f} spent{lost}"
-        if self._cap_usd is not None and self.spent.cost_usd > self._cap_usd:
-            return (
+        if kind in self._caps_below(spent):
+            return Exhausted(
                 f"{begin}: it is exceeded, because replies were longer than asked for; no more"
-                " requests are sent"
+                " requests are sent",
+                kind,
             )
-        return f"{begin}, the next request can cost up to ${worst_usd:.4f}"
+        verb = "cost" if kind is EndKind.cost else "take"
+        return Exhausted(
+            f"{begin}, the next request can {verb} up to {self._shown(worst, kind)}", kind
+        )
+
+    def _is_lost(self, kind: EndKind) -> bool:
+        return bool(self.lost.usd if kind is EndKind.cost else self.lost.tokens)
+
+    def _cap(self, kind: EndKind) -> str:
+        if kind is EndKind.cost:
+            return f"cost cap of ${self._cap_usd:.2f}"
+        return f"cap of {self._token_cap:,} tokens"
+
+    def _shown(self, amount: Amount, kind: EndKind) -> str:
+        return f"${amount.usd:.4f}" if kind is EndKind.cost else f"{amount.tokens:,} tokens"
 
     def _release(self, hold: Hold) -> None:
         self._holds.discard(hold)
@@ -189,7 +228,7 @@ class Ledger:
             self.spent += hold.paid
             self._learn(hold.paid)
         elif hold.lost:
-            self.lost_usd += hold.usd
+            self.lost += hold.most
         self._freed.set()  # all that wait check again
         self._freed = asyncio.Event()
 
@@ -197,22 +236,20 @@ class Ledger:
         """Set aside more from now on where a reply was longer than `max_tokens`: others may be."""
         if paid.completion_tokens > self._most_tokens:
             self._most_tokens = paid.completion_tokens
-            also = (
-                "; as much is set aside for every request from now on"
-                if self._cap_usd is not None
-                else ""
-            )
+            is_capped = self._cap_usd is not None or self._token_cap is not None
+            also = "; as much is set aside for every request from now on" if is_capped else ""
             self._notify(
                 f"the endpoint ignores max_tokens: asked for {self._asked_tokens}, it sent"
                 f" {paid.completion_tokens}{also}"
             )
-        if (
-            self._cap_usd is not None
-            and self._most_spent_usd > self._cap_usd
-            and not self._notified_of_cap
-        ):
-            self._notified_of_cap = True
-            self._notify(
-                f"the cost cap of ${self._cap_usd:.2f} is exceeded,"
-                f" ${self._most_spent_usd:.4f} so far: no more requests are sent"
-            )
+        for kind in self._caps_below(self._most_spent):
+            if kind not in self._exceeded:
+                self._exceeded.add(kind)
+                self._notify(
+                    f"the {self._cap(kind)} is exceeded, {self._shown(self._most_spent, kind)} so"
+                    " far: no more requests are sent"
+                )
+
+
+def _amount(usage: Usage) -> Amount:
+    return Amount(usage.cost_usd, usage.prompt_tokens + usage.completion_tokens)

@@ -18,20 +18,23 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from evoengine.config import ModelSettings, RunConfig
+from evoengine.config import ModelSettings, PromptSettings, RunConfig
 from evoengine.errors import GeneratorError
 from evoengine.generate import reply_text
 from evoengine.generate.circuit_breaker import CircuitBreaker, RequestRefused, Transient
 from evoengine.generate.conversation import Conversation, Prompt
 from evoengine.generate.endpoint_address import address_of
 from evoengine.generate.ledger import Ledger, most_tokens
-from evoengine.generate.operators import choose
+from evoengine.generate.method import Method
+from evoengine.generate.method_registry import method_of
+from evoengine.generate.methods.full import METHOD as FULL
 from evoengine.generate.parsed_reply import Refuse, refuse_nothing
 from evoengine.generate.prompt_templates import Prompts
 from evoengine.generate.registry import GeneratorContext, GeneratorKind
-from evoengine.protocols import Replies, Request, Spending
+from evoengine.generate.tuned_model import TunedModelGenerator
+from evoengine.protocols import Generator, Replies, Request, Spending
 from evoengine.records import Outcome, Proposal, Reply, Unanswered, Usage
 
 if TYPE_CHECKING:
@@ -46,12 +49,26 @@ def check_settings(settings: ModelSettings, environ: Mapping[str, str]) -> None:
     Ledger(settings, Spending(), lambda _: None)
 
 
+class AnsweringEndpoint(Protocol):
+    """What a ModelGenerator asks; generate/endpoint.py has the real one.
+
+    `notice` is for the user, once. `ask` raises Transient, RequestRefused or GeneratorError.
+    """
+
+    notice: str
+
+    async def ask(self, prompt: str) -> EndpointAnswer: ...
+
+    async def close(self) -> None: ...
+
+
 class ModelGenerator:
     """A protocols.Generator that asks a model.
 
     `before` is what earlier processes of the run have spent, or may have: the cap of `settings`
     counts it. `refuse` raises CandidateError for code that may not be compiled; its words go into
-    the repair turn. `notify` gets messages for the user: an unknown price, a failed attempt.
+    the repair turn. `notify` gets messages for the user: an unknown price, a failed attempt. With
+    `endpoint`, that is asked in place of the one that `environ` names.
     """
 
     def __init__(
@@ -65,15 +82,16 @@ class ModelGenerator:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
+        method: Method = FULL,
+        prompts: PromptSettings = PromptSettings(),  # noqa: B008 - frozen
+        endpoint: AnsweringEndpoint | None = None,
     ) -> None:
-        # here, because the openai package takes half a second to import
-        from evoengine.generate.endpoint import Endpoint
-
         self._settings = settings
         self._refuse = refuse
-        self._prompts = Prompts(task_path)
+        self._method = method
+        self._prompts = Prompts(task_path, prompts)
         self._ledger = Ledger(settings, before, notify)
-        self._endpoint = Endpoint(settings, environ)
+        self._endpoint = endpoint or _endpoint(settings, environ)
         self._circuit = CircuitBreaker(
             settings.retries, settings.patience_s, notify, sleep, jitter, clock
         )
@@ -84,7 +102,7 @@ class ModelGenerator:
         if self._endpoint.notice:
             notify(self._endpoint.notice)
         if before.unanswered.requests:
-            notify(_possibly_paid(before.unanswered, self._ledger.lost_usd))
+            notify(_possibly_paid(before.unanswered, self._ledger.lost.usd))
 
     @property
     def spent(self) -> Usage:
@@ -95,12 +113,18 @@ class ModelGenerator:
         """Ignored: the request holds all that a prompt needs."""
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
-        """A candidate by the operator that the request's seed chooses."""
+        """A candidate by the operator that the method chooses."""
 
         async def ask(turn: int, prompt: Prompt) -> Reply:
             return await self._reply(replies, turn, prompt(self._prompts))
 
-        return await Conversation(request, choose(request), ask, self._refuse).proposal()
+        choice = self._method.choose(request)
+        visible = self._method.visible(request, choice)
+        return await Conversation(visible, choice, ask, self._refuse).proposal()
+
+    async def ask(self, request: Request, replies: Replies, asked: int) -> Proposal:
+        """As `propose`: which trial of those that ask it is decides nothing."""
+        return await self.propose(request, replies)
 
     async def close(self) -> None:
         """Closes the connections to the endpoint."""
@@ -148,7 +172,8 @@ class ModelGenerator:
 
     async def _attempt(self, replies: Replies, turn: int, prompt: str) -> Reply:
         async with self._ledger.hold(prompt) as hold:
-            number = replies.send(turn, hold.usd if self._ledger.price else None)
+            most = hold.most
+            number = replies.send(turn, most.usd if self._ledger.price else None, most.tokens)
             try:
                 answer = await self._endpoint.ask(prompt)
             except Transient as failure:
@@ -182,6 +207,13 @@ class ModelGenerator:
         return self._ledger.usage(prompt_tokens, completion_tokens)
 
 
+def _endpoint(settings: ModelSettings, environ: Mapping[str, str]) -> AnsweringEndpoint:
+    # here, because the openai package takes half a second to import
+    from evoengine.generate.endpoint import Endpoint
+
+    return Endpoint(settings, environ)
+
+
 def _possibly_paid(unanswered: Unanswered, most_usd: float) -> str:
     count = unanswered.requests
     what = (
@@ -189,24 +221,29 @@ def _possibly_paid(unanswered: Unanswered, most_usd: float) -> str:
     )
     cost = f", for up to ${most_usd:.4f}" if most_usd else ""
     return (
-        f"{count} {what} never answered and may have been paid for{cost}; the cost cap counts that"
+        f"{count} {what} never answered and may have been paid for{cost}; caps on cost and"
+        " tokens count that"
     )
 
 
-def _make(context: GeneratorContext) -> ModelGenerator:
+def _make(context: GeneratorContext) -> Generator:
     config = context.config
-    return ModelGenerator(
+    model = ModelGenerator(
         config.model,
         Path(config.task),
         context.store.spent(),
         context.notify,
         context.refuse,
         context.environ,
+        method=method_of(config.method),
+        prompts=config.prompts,
     )
+    return TunedModelGenerator(model, config.tune_share) if config.tune_share else model
 
 
 def _check(config: RunConfig, environ: Mapping[str, str]) -> None:
     check_settings(config.model, environ)
+    Prompts(Path(config.task), config.prompts)  # raises for templates that cannot be used
 
 
 KIND = GeneratorKind(_make, _check)

@@ -59,7 +59,7 @@ def refuse_nothing(code: str) -> None:
 def read(reply: Reply, request: Request, refuse: Refuse) -> ParsedReply:
     """`reply`, parsed, and checked as far as possible without a compiler."""
     reading = reply_text.read(reply.text)
-    insight = "\n".join(reading.thoughts)
+    insight = "\n".join((*reading.thoughts, *reading.lessons.lines))
     if reading.kernel is None:
         return ParsedReply(None, _cut(reply) + reading.problem, insight, "")
     try:

@@ -6,34 +6,24 @@ of it; as a second barrier it loses every word with a digit here, and its detail
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from evoengine import statistics
-from evoengine.candidate import binding, kernel_file, machine_facts
-from evoengine.candidate.arch import limits_of
-from evoengine.candidate.binding import CasePlan
+from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
+from evoengine.generate import candidate_figures as figures
+from evoengine.generate.tuned_configurations import TunedConfigurations, tuned_configurations
 from evoengine.protocols import Evaluated, Request
-from evoengine.records import (
-    CaseModel,
-    CaseTiming,
-    Elite,
-    InputSetCheck,
-    KernelResources,
-    Status,
-    Verdict,
-)
+from evoengine.records import Elite, Status, Verdict
 from evoengine.task.schema import Task
 
 MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
 MAX_DIAGNOSIS_WORDS = 120
-MAX_BOUNDS = 4  # of a modelled time
-MAX_KERNELS = 3  # whose machine code is described
 MAX_LESSONS = 8  # trials in a prompt
 
 _WITH_DIGIT = re.compile(r"[^\s,;:()\[\]{}'\"]*\d[^\s,;:()\[\]{}'\"]*")
@@ -53,6 +43,7 @@ class PromptContext:
     source: str  # with the chosen tunables first
     tunables: dict[str, int]
     speedup: str  # e.g. "1.234x", or "about 0.52x" where timing stopped early
+    brief: str  # its times and limiters in a few words
     times: tuple[str, ...]
     resources: tuple[str, ...]
     machine_code: tuple[str, ...]  # what the compiled kernels say without a run
@@ -62,6 +53,15 @@ class PromptContext:
     reason: str
     detail: str
     diagnoses: tuple[str, ...]  # of a wrong output, most telling first
+
+
+@dataclass(frozen=True)
+class TunedParent:
+    """A parent, with the configurations of its source that were tried."""
+
+    trial: int
+    label: str
+    configurations: TunedConfigurations
 
 
 def prompt_context(
@@ -81,12 +81,13 @@ def prompt_context(
         summary=parsed.plan.summary if parsed else "",
         source=parsed.with_defaults() if parsed else evaluated.source,
         tunables=parsed.tunables if parsed else dict(outcome.tunables),
-        speedup=_speedup(verdict),
-        times=tuple(_times(verdict)),
-        resources=tuple(_resources(item) for item in verdict.resources),
-        machine_code=tuple(_machine_code(verdict.resources)),
-        launches=tuple(_launches(parsed, request)) if parsed else (),
-        accuracy=_accuracy(verdict),
+        speedup=figures.speedup(verdict),
+        brief=figures.brief_times(verdict, request.task.objective.cases),
+        times=tuple(figures.times(verdict, parsed, request)),
+        resources=tuple(figures.resources_line(item) for item in verdict.resources),
+        machine_code=tuple(figures.machine_code_lines(verdict.resources)),
+        launches=tuple(figures.launch_lines(parsed, request)) if parsed else (),
+        accuracy=figures.accuracy_line(verdict),
         exceeds=verdict.target_exceeds,
         reason=reason,
         detail=detail,
@@ -94,9 +95,19 @@ def prompt_context(
     )
 
 
-def elites(request: Request) -> list[PromptContext]:
-    """The elites, by tier and place."""
-    return [prompt_context(evaluated, request, elite.place) for elite, evaluated in request.elites]
+def elites(request: Request, tier: str) -> list[PromptContext]:
+    """The elites of `tier` by place; those of all tiers where it has none."""
+    held = [pair for pair in request.elites if pair[0].tier == tier] or request.elites
+    return [prompt_context(evaluated, request, elite.place) for elite, evaluated in held]
+
+
+def tuned(parent: Evaluated, request: Request) -> TunedParent | None:
+    """What tuning has learned about the source of `parent`; None where nothing was tuned."""
+    parsed = _parsed(parent)
+    if parsed is None:
+        return None
+    found = tuned_configurations(parsed, request, partial(redacted, task=request.task))
+    return TunedParent(parent.outcome.trial, parent.outcome.label, found) if found else None
 
 
 def lessons(request: Request) -> list[PromptContext]:
@@ -134,6 +145,7 @@ def baseline_times(request: Request) -> list[str]:
         f"{timing.case}: {timing.baseline} takes {statistics.median(timing.hot.baseline_us):.2f} us"
         for _, evaluated in request.elites[:1]
         for timing in evaluated.verdict.timings
+        if timing.case in request.task.objective.cases
     ]
 
 
@@ -143,7 +155,7 @@ def redacted(text: str, task: Task) -> str:
     """
     names = "|".join(re.escape(name) for name in task.hidden_cases)
     named = (
-        re.sub(rf"(?:\b(?:in )?case )?\b(?:{names})\b", "a hidden case", text)
+        re.sub(rf"(?:\bcase )?\b(?:{names})\b", "a hidden case", text)
         if names and _mentions(text, names)
         else text
     )
@@ -189,125 +201,3 @@ def _parsed(evaluated: Evaluated) -> Candidate | None:
         return kernel_file.parse(evaluated.source).tuned(evaluated.outcome.tunables)
     except CandidateError:
         return None
-
-
-def _speedup(verdict: Verdict) -> str:
-    """The speed-up against the fastest baseline, no more precise than it was measured."""
-    if verdict.speedup is None:
-        return ""
-    return f"about {_rough(verdict.speedup)}x" if verdict.is_coarse else f"{verdict.speedup:.3f}x"
-
-
-def _times(verdict: Verdict) -> list[str]:
-    if verdict.is_coarse:
-        return [_coarse(timing) for timing in verdict.timings]
-    lines = [_modelled(model) for model in verdict.modelled]
-    for timing in verdict.timings:
-        latency, ratio = statistics.latency_interval(timing), statistics.ratio_interval(timing)
-        line = (
-            f"{timing.case}: {latency.value:.2f} us [{latency.low:.2f}, {latency.high:.2f}],"
-            f" {1 / ratio.value:.3f}x of {timing.baseline}"
-        )
-        if timing.cold:
-            line += (
-                f"; {statistics.latency_interval(timing, cold=True).value:.2f} us with a flushed L2"
-            )
-        lines.append(line)
-    return lines
-
-
-def _coarse(timing: CaseTiming) -> str:
-    """A time whose measurement stopped early, without an interval."""
-    us = statistics.median(timing.hot.candidate_us)
-    return (
-        f"{timing.case}: about {_rough(us)} us; timing stopped early, because it cannot take a"
-        " place"
-    )
-
-
-def _rough(value: float) -> str:
-    """Two significant digits."""
-    return f"{float(f'{value:.2g}'):g}"
-
-
-def _modelled(model: CaseModel) -> str:
-    """The modelled time of a case with its bounds, the largest first: they say what to work on."""
-    lines = []
-    for launch in model.launches:
-        bounds = sorted(launch.bounds_us.items(), key=lambda bound: -bound[1])[:MAX_BOUNDS]
-        alone = ", ".join(f"{name} {us:.3g}" for name, us in bounds)
-        lines.append(
-            f"{launch.kernel} {launch.us:.2f} us, limited by {launch.limiter} (alone: {alone})"
-        )
-    return f"{model.case}: {model.us:.2f} us modelled, not measured: {'; '.join(lines)}"
-
-
-def _resources(item: KernelResources) -> str:
-    shared = item.static_shared_bytes + item.dynamic_shared_bytes
-    spills = (
-        f"spills {item.spill_store_bytes} B stored and {item.spill_load_bytes} B loaded per thread"
-    )
-    words = spills if item.spill_store_bytes or item.spill_load_bytes else "no spills"
-    return f"{item.kernel} ({item.arch}): {item.registers} registers, {shared} B shared, {words}"
-
-
-def _machine_code(resources: Sequence[KernelResources]) -> Iterator[str]:
-    """One paragraph for each of the first kernels, as compiled for the device."""
-    here = [item for item in resources if item.arch == resources[0].arch]
-    for item in here[:MAX_KERNELS]:
-        if found := machine_facts.facts(item):
-            yield f"{item.kernel} ({item.arch}): {'. '.join(found)}."
-
-
-def _launches(parsed: Candidate, request: Request) -> list[str]:
-    """The launches of the timed cases, with how they fill the device."""
-    lines = []
-    limits = limits_of(request.environment)
-    for case in request.task.objective.cases:
-        try:
-            bound = binding.bind(parsed, request.task, case, limits)
-        except CandidateError:
-            continue
-        lines += [f"{case}: {words}" for words in _launch_words(bound, limits.sm_count)]
-    return lines
-
-
-def _launch_words(bound: CasePlan, sm_count: int) -> list[str]:
-    lines = []
-    for launch in bound.launches:
-        grid, block = (
-            "x".join(str(extent) for extent in extents) for extents in (launch.grid, launch.block)
-        )
-        blocks = math.prod(launch.grid)
-        filling = f"grid {grid} = {blocks} blocks ({blocks / sm_count:.2f} per SM)"
-        lines.append(
-            f"{launch.kernel}: {filling}, block {block}, {launch.shared_bytes} B dynamic shared"
-        )
-    return lines
-
-
-def _accuracy(verdict: Verdict) -> str:
-    """The error nearest to its limit, over the cases that are not hidden."""
-    shown = [item for check in verdict.checks if not check.hidden for item in check.sets]
-    if not shown:
-        return ""
-    worst = max(shown, key=_share_of_limits)
-    rmse = f"relative RMSE {worst.rel_rmse:.2e} of {worst.limit_rel_rmse:.2e} allowed"
-    if worst.worst_slice_output:
-        rmse += f", {worst.slice_rel_rmse:.2e} of {worst.limit_slice_rel_rmse:.2e} in a row"
-    several = len({item.worst_output for item in shown}) > 1
-    output = f" in output {worst.worst_output}" if several else ""
-    return f"largest error {worst.max_abs:.2e}{output}, {rmse} (inputs: {worst.distribution})"
-
-
-def _share_of_limits(item: InputSetCheck) -> float:
-    """The largest of the errors in units of its limit; in rows of version 0.1.0, of the relative
-    RMSE of the whole and of the worst row.
-    """
-    if item.share_of_limit is not None:
-        return item.share_of_limit
-    pairs = (
-        (item.rel_rmse, item.limit_rel_rmse),
-        (item.slice_rel_rmse, item.limit_slice_rel_rmse),
-    )
-    return max(error / limit if limit else 0.0 for error, limit in pairs)

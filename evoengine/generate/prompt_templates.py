@@ -2,110 +2,171 @@
 
 As in EvoEngineer (arXiv 2510.03760) a prompt is built from I1, the task's context; I2,
 solutions so far; and I3, what trials have taught. The parts that never change within a
-run come first, so that an endpoint can cache the prefix. No template is given the
-hidden cases.
+run come first, so that an endpoint can cache the prefix. What a part says depends on the task's
+operations, its tier and the device; which parts fit is decided in prompt_parts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from evoengine import paths
-from evoengine.candidate.arch import limits_of
-from evoengine.candidate.moved_bytes import bytes_of
-from evoengine.emulator.timing_model import combination
-from evoengine.errors import TaskError
-from evoengine.generate import prompt_context
+from evoengine.config import PromptSettings
+from evoengine.generate import directions, prompt_context
+from evoengine.generate.lesson_texts import lesson_texts
 from evoengine.generate.operators import OperatorChoice
 from evoengine.generate.parsed_reply import CUT, ParsedReply
-from evoengine.generate.reply_text import MAX_THOUGHTS
-from evoengine.protocols import Request
-from evoengine.records import Reply
-from evoengine.task.distributions import DISTRIBUTIONS
-from evoengine.task.domain import Domain, label
-from evoengine.task.draw import draw_words
-from evoengine.task.expression import FUNCTIONS
-from evoengine.task.schema import Task, shape_of
+from evoengine.generate.prompt_context import PromptContext
+from evoengine.generate.prompt_facts import facts
+from evoengine.generate.prompt_parts import ALWAYS, Item, PromptPart, PromptText, fitted, part
+from evoengine.generate.template_folder import TemplateFolder
+from evoengine.generate.token_estimate import estimated_tokens
+from evoengine.protocols import Evaluated, Request
+from evoengine.records import Reply, Status
 
-MAX_REFERENCE = 12_000  # characters; the longest packaged reference has 3,000
 # characters of a reply that a repair prompt repeats: four times the longest seed
 MAX_REPLY = 60_000
 
+# Ranks: what comes first where the budget does not cover all.
+FAILURES, LESSONS, SOLUTIONS, TRIED, ADVICE, BEST, OLDER, EXAMPLE = range(1, 9)
+NEW_FAILURES = 3  # that come before all other lessons
+
 
 class Prompts:
-    """The prompts of one task; its reference is read from the folder of `task_path`."""
+    """The prompts of one task; its reference is read from the folder of `task_path`. Raises
+    UsageError for templates of `settings` that cannot be used.
+    """
 
-    def __init__(self, task_path: Path) -> None:
+    def __init__(self, task_path: Path, settings: PromptSettings = PromptSettings()) -> None:  # noqa: B008 - frozen
         self._task_path = task_path
-        self._templates = _environment(paths.prompts_dir())
-
-    def render(self, choice: OperatorChoice, request: Request) -> str:
-        """The prompt for the operator of `choice`: prompts/first.jinja, mutate.jinja or
-        crossover.jinja.
-        """
-        template = self._templates.get_template(f"{choice.operator}.jinja")
-        return template.render(
-            **self._task(request),
-            tier=choice.tier,
-            elites=prompt_context.elites(request),
-            lessons=prompt_context.lessons(request),
-            parents=[prompt_context.prompt_context(parent, request) for parent in choice.parents],
-            example=self._example(choice, request),
+        self._tokens = settings.tokens
+        own = Path(settings.folder) if settings.folder else None
+        self._templates = TemplateFolder(
+            own, {"fenced": fenced, "one_line": one_line, "size": _size}
         )
 
-    def repair(self, prompt: str, reply: Reply, parsed: ParsedReply) -> str:
-        """The prompt after a reply without a usable kernel: the first prompt, the reply, and what
-        is wrong with it.
-        """
-        return self._templates.get_template("repair.jinja").render(
-            prompt=prompt,
-            reply=(parsed.kernel or reply.text)[:MAX_REPLY],
-            is_kernel=parsed.kernel is not None,
-            problem=parsed.problem,
-            truncated=reply.finish_reason == CUT,
-        )
+    def render(self, choice: OperatorChoice, request: Request) -> PromptText:
+        """The prompt for the operator of `choice`, which is first, mutate or crossover."""
+        parts = [
+            *_of_task(choice),
+            part("advice", "_advice.jinja", ADVICE),
+            *_of_trials(choice, request),
+            part("what to do", f"{choice.operator}.jinja", ALWAYS),
+            part("reply", "_reply.jinja", ALWAYS),
+        ]
+        return self._fitted(parts, choice, request)
 
-    def _task(self, request: Request) -> dict[str, Any]:
-        task = request.task
-        return {
-            "task": task.model_copy(update={"hidden_cases": {}}),
-            "distributions": DISTRIBUTIONS,
-            "dims": {name: label(dimension) for name, dimension in task.dims.items()},
-            "has_domains": any(isinstance(item, Domain) for item in task.dims.values()),
-            "draws": {
-                name: draw_words(spec.draw, spec.dtype)
-                for name, spec in task.inputs.items()
-                if spec.draw is not None
-            },
-            "reference": self._reference(task),
-            "reference_name": task.reference.rpartition(":")[2],
-            "cases": [_case(task, name) for name in task.cases],
-            "device": request.environment,
-            "sm": _compute_capability(request.environment.arch),
-            "limits": limits_of(request.environment).scope(),
-            "functions": list(FUNCTIONS),
-            "combination": combination.IN_SHORT,
+    def repair(
+        self, choice: OperatorChoice, request: Request, reply: Reply, parsed: ParsedReply
+    ) -> PromptText:
+        """The prompt after a reply without a usable kernel. Where the reply holds a whole kernel,
+        it is about that one: what the first prompt says of the task, the kernel, and what is wrong
+        with it. Otherwise it is the whole first prompt, with the reply.
+        """
+        is_whole = parsed.kernel is not None and reply.finish_reason != CUT
+        repair = part("repair", "repair.jinja", ALWAYS)
+        more = {
+            "reply": (parsed.kernel or reply.text)[:MAX_REPLY],
+            "is_kernel": parsed.kernel is not None,
+            "problem": parsed.problem,
+            "truncated": reply.finish_reason == CUT,
+        }
+        if is_whole:
+            parts = [*_of_task(choice), part("reply", "_reply.jinja", ALWAYS), repair]
+            more["has_lessons"] = False  # none is above
+            return self._fitted(parts, replace(choice, parents=()), request, **more)
+        return self.render(choice, request) + self._fitted([repair], choice, request, **more)
+
+    def _fitted(
+        self, parts: Sequence[PromptPart], choice: OperatorChoice, request: Request, **more: Any
+    ) -> PromptText:
+        context = {
+            **facts(self._task_path, request, choice.tier),
+            "operator": choice.operator,
+            "parents": [prompt_context.prompt_context(item, request) for item in choice.parents],
             "baseline_times": prompt_context.baseline_times(request),
-            "max_thoughts": MAX_THOUGHTS,
+            **more,
+        }
+        context |= self._directions(choice, context)
+
+        def render(template: str, items: Sequence[object]) -> str:
+            return self._templates.render(template, {**context, "items": items})
+
+        # the budget is for what is said about these
+        kernels = [item.source for item in context["parents"]] + [str(more.get("reply", ""))]
+        if not choice.parents:
+            kernels.append(self._templates.render("_example.jinja", context))
+        budget = self._tokens + sum(estimated_tokens(source) for source in kernels)
+        return fitted(parts, budget, render)
+
+    def _directions(self, choice: OperatorChoice, context: dict[str, Any]) -> dict[str, Any]:
+        """The direction of a first sample, and those of the first samples in flight."""
+        if choice.direction is None:
+            return {"direction": "", "other_directions": []}
+        known = directions.directions_in(self._templates.render("_directions.jinja", context))
+        return {
+            "direction": choice.direction.of(known),
+            "other_directions": choice.direction.of_siblings(known),
         }
 
-    def _example(
-        self, choice: OperatorChoice, request: Request
-    ) -> prompt_context.PromptContext | None:
-        found = prompt_context.best(request, choice.tier) if not choice.parents else None
-        return prompt_context.prompt_context(found, request) if found else None
 
-    def _reference(self, task: Task) -> str:
-        path = self._task_path.parent / task.reference.rpartition(":")[0]
-        try:
-            return path.read_text(encoding="utf-8")[:MAX_REFERENCE]
-        except (OSError, UnicodeDecodeError) as error:
-            raise TaskError(f"{path}: the reference cannot be read for a prompt: {error}") from None
+def _of_task(choice: OperatorChoice) -> list[PromptPart]:
+    """What stays the same within a run: first what all its prompts begin with, then what is of one
+    tier, then what a parent can stand for.
+    """
+    return [
+        part("task", "_task.jinja", ALWAYS),
+        part("format", "_format.jinja", ALWAYS),
+        part("time", "_time.jinja", ALWAYS),
+        part("correctness", "_correct.jinja", ALWAYS),
+        # a parent is an example of the format, too
+        part("example", "_example.jinja", EXAMPLE if choice.parents else ALWAYS),
+    ]
+
+
+def _of_trials(choice: OperatorChoice, request: Request) -> Iterator[PromptPart]:
+    """The best solutions, what was tried with the parent's tunables, lessons with their effects,
+    failures, the best kernel.
+    """
+    yield part("solutions", "_solutions.jinja", SOLUTIONS, _solutions(choice, request))
+    tried = [prompt_context.tuned(parent, request) for parent in choice.parents]
+    yield part("tried values", "_tuned.jinja", TRIED, [item for item in tried if item])
+    yield part("lessons", "_claims.jinja", LESSONS, lesson_texts(request.lessons))
+    yield PromptPart(
+        "last trials", "_lessons.jinja", tuple(_ranked(prompt_context.lessons(request)))
+    )
+    best = _best_elsewhere(choice, request)
+    yield part(
+        "best kernel",
+        "_best.jinja",
+        BEST,
+        [prompt_context.prompt_context(best, request)] if best else [],
+    )
+
+
+def _solutions(choice: OperatorChoice, request: Request) -> list[PromptContext | None]:
+    """The elites that are not parents; None in their place while there are no elites."""
+    elites = prompt_context.elites(request, choice.tier)
+    return [item for item in elites if item.trial not in choice.trials] if elites else [None]
+
+
+def _ranked(lessons: Sequence[PromptContext]) -> Iterator[Item]:
+    """The lessons, newest first; the newest failures have the lowest rank."""
+    failures = 0
+    for lesson in lessons:
+        failures += lesson.status != Status.correct
+        is_new = lesson.status != Status.correct and failures <= NEW_FAILURES
+        yield Item(FAILURES if is_new else OLDER, lesson)
+
+
+def _best_elsewhere(choice: OperatorChoice, request: Request) -> Evaluated | None:
+    """The best kernel, if it is none of the parents."""
+    best = prompt_context.best(request, choice.tier)
+    digests = {parent.outcome.source_digest for parent in choice.parents}
+    return best if best and best.outcome.source_digest not in digests else None
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -118,48 +179,6 @@ def fenced(text: str, language: str = "") -> str:
 def one_line(text: str) -> str:
     """`text` on one line, so that what a model wrote cannot begin a section of the prompt."""
     return " ".join(text.split())
-
-
-def _environment(folder: Path) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - prompts are plain text, no browser reads them
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    filters: dict[str, Callable[..., str]] = {"fenced": fenced, "one_line": one_line, "size": _size}
-    environment.filters.update(filters)
-    return environment
-
-
-def _case(task: Task, name: str) -> dict[str, Any]:
-    """One visible case: its values, the extents of its tensors, and the bytes that must move at
-    least once.
-    """
-    scope = task.scope(name)
-    specs = {key: spec.shape for key, spec in task.inputs.items() if spec.shape is not None}
-    specs |= {key: spec.shape for key, spec in task.outputs.items()}
-    shapes = {key: shape_of(shape, scope) for key, shape in specs.items()}
-    return {
-        "name": name,
-        "binding": ", ".join(
-            f"{key}={str(value).lower() if isinstance(value, bool) else value}"
-            for key, value in scope.items()
-        ),
-        "shapes": ", ".join(
-            f"{key} [{', '.join(str(extent) for extent in shape)}]" for key, shape in shapes.items()
-        ),
-        "traffic_bytes": sum(bytes_of(task, name)),
-        "timed": name in task.objective.cases,
-    }
-
-
-def _compute_capability(arch: str) -> int:
-    """89 for sm_89; 0 where it is not known."""
-    match = re.fullmatch(r"sm_(\d+)a?", arch)
-    return int(match[1]) if match else 0
 
 
 def _size(count: int) -> str:

@@ -10,6 +10,9 @@ import re
 import textwrap
 from dataclasses import dataclass
 
+from evoengine.generate import lesson_lines
+from evoengine.generate.lesson_lines import LessonLines
+
 MAX_THOUGHTS = 3  # EvoEngineer keeps up to three thoughts of a reply
 MAX_THOUGHT_LENGTH = 300  # characters: two sentences
 # characters of a reply that are read: sixteen times the largest kernel file that is taken
@@ -35,13 +38,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 @dataclass(frozen=True)
 class Reading:
-    """The contents of a reply: the text of a kernel file, or why there is none; and up to three
-    thoughts.
+    """The contents of a reply: the text of a kernel file, or why there is none; up to three
+    thoughts; and what it says of lessons.
     """
 
     kernel: str | None
     problem: str
     thoughts: tuple[str, ...]
+    lessons: LessonLines = LessonLines()  # noqa: RUF009 - frozen
 
 
 def read(text: str) -> Reading:
@@ -56,7 +60,8 @@ def read(text: str) -> Reading:
     blocks, prose = _split(text)
     thoughts = _thoughts(prose)
     kernel = _kernel(blocks, text)
-    return Reading(kernel, "" if kernel else _why_none(blocks, text), thoughts)
+    lessons = lesson_lines.read(prose)
+    return Reading(kernel, "" if kernel else _why_none(blocks, text), thoughts, lessons)
 
 
 def _plain(text: str) -> str:
@@ -188,6 +193,8 @@ def _thoughts(prose: str) -> tuple[str, ...]:
     # after the last heading, because models also announce the section
     for line in prose[headings[-1].end() :].split("\n"):
         bullet = _BULLET.match(line)
+        if lesson_lines.is_lesson_line(line):
+            continue
         if bullet:
             items.append(bullet[1].strip())
         elif line.lstrip().startswith("#"):

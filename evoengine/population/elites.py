@@ -116,6 +116,15 @@ class Population:
         holders = self._tiers.get(tier, ())
         return holders[-1].score.value if len(holders) >= self._places else None
 
+    def gains(self, before: Outcome, now: Outcome) -> bool:
+        """Whether `now`, which holds the first place of a tier, is faster than `before`, which held
+        it earlier, by more than the noise of both. Where races decide, it is: it won one.
+        """
+        if self._by_races:
+            return now.trial != before.trial
+        ours, theirs = now.score, before.score
+        return ours is not None and theirs is not None and self._is_below(ours, theirs)
+
     def rival_of(self, outcome: Outcome, races: Sequence[PastRace]) -> int | None:
         """The trial that a verified newcomer races next, after `races`; None if its place is
         decided.
@@ -194,6 +203,12 @@ class Population:
         """Whether it may beat the last holder: where races decide that, whether it is worth one."""
         if self._by_races:
             return newcomer.value < WORTH_A_RACE * holder.value
+        return self._is_below(newcomer, holder)
+
+    def _is_below(self, newcomer: Interval, holder: Interval) -> bool:
+        """Whether it is below by more than the interval of their difference, and by more than what
+        modelled times can tell apart.
+        """
         return (
             beats(newcomer, holder)
             and holder.value - newcomer.value > self._resolution * holder.value

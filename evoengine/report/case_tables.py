@@ -89,6 +89,11 @@ def checked_mode_table(rows: Iterable[CaseRow]) -> FittedTable:
     return table
 
 
+def shown_bounds(row: CaseRow) -> list[str]:
+    """The names of the bounds of a modelled time that tables show: the largest, in order."""
+    return list(row.bounds_us)[:MOST_BOUNDS]
+
+
 def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
     """The modelled time of every case, with its largest bounds."""
     table = FittedTable(
@@ -102,9 +107,7 @@ def modelled_table(rows: Iterable[CaseRow]) -> FittedTable:
     )
     for row in rows:
         if row.modelled_us is not None:
-            bounds = ", ".join(
-                f"{name} {us:.3g}" for name, us in list(row.bounds_us.items())[:MOST_BOUNDS]
-            )
+            bounds = ", ".join(f"{name} {row.bounds_us[name]:.3g}" for name in shown_bounds(row))
             table.add(row.case, f"{row.modelled_us:.2f}", row.limiter, bounds)
     return table
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from evoengine.records import (
+    EndKind,
     Environment,
     Forensics,
     Frozen,
@@ -224,6 +225,7 @@ class RunRows(Frozen):
     task: str
     generator: str
     model: str = ""  # empty for a generator that asks no model
+    method: str = ""  # of the search; empty for a generator that reads no replies
     device: str
     modelled: bool = False  # whether its times are modelled
     created: str
@@ -231,7 +233,10 @@ class RunRows(Frozen):
     timing_version: int = 1  # of its verdicts; a run of another version cannot be resumed
     budget: int
     settled: int
-    ended: str  # why it ended; empty for `show`
+    tuned: int = 0  # of the settled ones: by the tuner, without asking a model
+    tune_share: float = 0.0  # of a run whose generator asks: the share that may be
+    ended: str  # why it ended; empty while it may go on by itself
+    ended_by: EndKind | None = None  # None if that is not known
     counts: dict[str, int]  # status -> trials, best first
     usage: Usage
     # requests without a reply that may have been paid for; in a live run also those under way

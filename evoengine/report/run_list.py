@@ -20,7 +20,7 @@ class RunState(StrEnum):
 
     running = "running"  # a process holds its lock
     stopped = "stopped"  # it is not complete: it can be resumed
-    complete = "complete"  # all trials of its budget are settled, and its elites measured
+    complete = "complete"  # it has come to an end of its own, and its elites are measured
     unreadable = "unreadable"  # `problem` says why
 
 

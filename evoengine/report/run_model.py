@@ -9,6 +9,8 @@ from evoengine.records import Usage
 
 MODEL_GENERATOR = "openai"  # the generator that sends requests
 
+ASKING = (MODEL_GENERATOR, "replay")  # generators that tune between replies
+
 
 def model_name(config: Mapping[str, Any]) -> str:
     """The name of the model; empty for a generator that asks no model."""
@@ -17,6 +19,17 @@ def model_name(config: Mapping[str, Any]) -> str:
         if config.get("generator") == MODEL_GENERATOR
         else ""
     )
+
+
+def method_name(config: Mapping[str, Any]) -> str:
+    """The method of the search; empty for a generator that reads no replies."""
+    reads = config.get("generator") in ASKING
+    return str(config.get("method", "full")) if reads else ""
+
+
+def tune_share(config: Mapping[str, Any]) -> float:
+    """The share of the trials that tune between replies; 0 for a generator that never asks."""
+    return float(config.get("tune_share", 0)) if config.get("generator") in ASKING else 0.0
 
 
 def generator_label(config: Mapping[str, Any]) -> str:

@@ -49,9 +49,11 @@ def run_head(rows: RunRows) -> Table:
         "task": rows.task,
         "device": rows.device,
         "generator": f"{rows.generator}, model {rows.model}" if rows.model else rows.generator,
+        **({"method": rows.method} if rows.method else {}),
         "trials": (
             f"{rows.settled} of {rows.budget} settled" + (f"; {rows.ended}" if rows.ended else "")
         ),
+        **({"tuned": f"{rows.tuned} of {rows.settled} trials"} if rows.tune_share else {}),
         "counts": ", ".join(f"{count} {status}" for status, count in rows.counts.items()) or "none",
         "baselines": (
             "; ".join(_baselines(rows, case) for case in rows.baselines)

@@ -1,6 +1,8 @@
 """What is printed below tables to explain them."""
 
-from evoengine.emulator.timing_model.combination import IN_FULL
+from collections.abc import Iterable
+
+from evoengine.emulator.timing_model.combination import BOUNDS, IN_FULL
 
 MODELLED = "times are modelled, not measured: they give no speed-up against a library"
 COMBINATION = f"from bounds to modelled us: {IN_FULL}"
@@ -24,3 +26,10 @@ FINALS = (
     " the search saw"
 )
 OF_THE_SEARCH = "speed-ups of trials are those that the search saw"
+
+
+def bound_notes(names: Iterable[str]) -> str:
+    """What each of these bounds of a modelled time is, a line for each; a bound of a run of
+    another version may be unknown, and has none.
+    """
+    return "\n".join(f"{name}: {BOUNDS[name]}" for name in dict.fromkeys(names) if name in BOUNDS)

@@ -7,7 +7,7 @@ from evoengine.errors import CandidateError
 from evoengine.records import Proposal
 from evoengine.report import as_json
 from evoengine.report.elite_files import race_documents
-from evoengine.report.error_map import svg_of
+from evoengine.report.error_map_svg import svg_of
 from evoengine.report.stored_trials import StoredTrials
 
 WRITTEN_LAST = "verdict.json"  # written last: a folder that has it is complete

@@ -13,6 +13,7 @@ from evoengine.report.case_tables import (
     checked_mode_table,
     checks_table,
     modelled_table,
+    shown_bounds,
     timings_table,
 )
 from evoengine.report.facts_grid import facts_grid, section
@@ -20,7 +21,7 @@ from evoengine.report.forensics_section import forensics_section
 from evoengine.report.resource_tables import machine_code_lines, over_target, resources_table
 from evoengine.report.rows import VerdictFigures
 from evoengine.report.search_remark import STOPPED_EARLY
-from evoengine.report.table_notes import COMBINATION, MODELLED
+from evoengine.report.table_notes import COMBINATION, MODELLED, bound_notes
 
 
 def verdict_report(row: VerdictFigures) -> RenderableType:
@@ -39,6 +40,8 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
     if any(case.modelled_us for case in row.cases):
         parts.append(section(modelled_table(row.cases)))
         parts.append(Text(COMBINATION, style="dim"))
+        shown = (name for case in row.cases for name in shown_bounds(case))
+        parts.append(Text(bound_notes(shown), style="dim"))
     if row.resources:
         parts.append(section(resources_table(row.resources)))
     if lines := machine_code_lines(row.resources):

@@ -6,6 +6,7 @@ is stored as a row of the run.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from evoengine.config import RunConfig
@@ -22,7 +23,12 @@ FIXED_OPTIONS = {
     "--kernel": "the starting kernels are the first trials",
     "--device": "verdicts of two devices are not comparable",
     "--check": "verdicts found with other checks are not comparable",
+    "--tier": "the tiers that the proposals so far were meant for follow from it",
+    "--method": "the proposals so far follow from it",
 }
+
+# Settings of RunConfig that a fold over settled trials compares with what it finds.
+DECIDED_LIMITS = ("plateau", "stop_at_roofline")
 
 
 def changed_config(config: RunConfig, options: RunOptions, proposed: int) -> RunConfig:
@@ -42,10 +48,20 @@ def changed_config(config: RunConfig, options: RunOptions, proposed: int) -> Run
         )
     if options.generator == "replay" and not (options.replay_from or config.replay_from):
         raise UsageError("--generator replay needs the run to replay: --replay-from RUN")
-    updates: dict[str, Any] = {"model": model.model_copy(update=options.model_settings)}
+    updates: dict[str, Any] = {
+        "model": model.model_copy(update=options.model_settings),
+        "prompts": config.prompts.model_copy(update=options.prompt_settings),
+    }
     updates |= {
         name: getattr(options, name)
-        for name in ("trials", "generator", "replay_from")
+        for name in (
+            "trials",
+            "plateau",
+            "stop_at_roofline",
+            "generator",
+            "replay_from",
+            "tune_share",
+        )
         if getattr(options, name) is not None
     }
     return RunConfig.model_validate(config.model_copy(update=updates).model_dump())
@@ -74,22 +90,40 @@ def changes_of(store: Store) -> list[ChangeRow]:
     return found
 
 
+def limits_from(store: Store) -> int:
+    """The trial from which on the present limits of the search hold that its settled trials decide:
+    with earlier ones it went on. 0 if they are those of the start.
+    """
+    info = store.get(RunInfo)
+    configs = [(0, info.config if info else {})]
+    configs += [(row.change.trial, row.change.config) for row in changes_of(store)]
+    limits = [(trial, [config.get(name) for name in DECIDED_LIMITS]) for trial, config in configs]
+    changed = [now[0] for before, now in pairwise(limits) if before[1] != now[1]]
+    return changed[-1] if changed else 0
+
+
 def _options(config: RunConfig) -> dict[str, str]:
     """The settings that may change, by command-line option or environment variable."""
     model = config.model
     prices = model.usd_per_million_prompt, model.usd_per_million_completion
     found = {
         "--trials": config.trials,
+        "--plateau": config.plateau,
+        "--stop-at-roofline": config.stop_at_roofline,
         "--generator": config.generator,
         "--replay-from": config.replay_from,
+        "--tune-share": f"{config.tune_share:g}",
         "--model": model.model,
         "--price": None if None in prices else f"{prices[0]:g}/{prices[1]:g}",
         "--cost-cap": model.cost_cap_usd,
+        "--token-cap": model.token_cap,
         "--temperature": model.temperature,
         "--max-tokens": model.max_tokens,
         "--timeout": duration(model.timeout_s),
         "--retries": model.retries,
         "--patience": duration(model.patience_s),
+        "--prompt-tokens": config.prompts.tokens,
+        "--prompts": config.prompts.folder or "the package's",
         "OPENAI_BASE_URL": model.base_url or "OpenAI's",
     }
     return {name: "none" if value is None else str(value) for name, value in found.items()}

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evoengine.candidate import kernel_file
-from evoengine.config import CHECKS, CheckName, ModelSettings, RunConfig
+from evoengine.config import CHECKS, CheckName, ModelSettings, PromptSettings, RunConfig
 from evoengine.errors import UsageError
 from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.generate.endpoint_address import shown_address
 from evoengine.generate.ledger import price_of
+from evoengine.generate.method_registry import method_of
 from evoengine.generate.registry import kind_of
 from evoengine.paths import RunPaths, find_kernel, find_task
-from evoengine.records import Proposal
+from evoengine.records import Proposal, RunInfo
+from evoengine.search.carried_lessons import lessons_for
+from evoengine.search.changes import current_info
 from evoengine.search.make_executor import find_device
 from evoengine.search.make_generator import check_generator
+from evoengine.search.roofline import refuse_without_work
 from evoengine.search.run_engine import SEED
 from evoengine.search.run_options import RunOptions
+from evoengine.search.tier_options import tiers_from
+from evoengine.store.run_folder import open_run
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
+
+DEFAULT_METHOD = str(RunConfig.model_fields["method"].default)
+DEFAULT_TUNE_SHARE = 0.5  # one configuration for each reply
 
 
 @dataclass(frozen=True)
@@ -48,11 +57,15 @@ def choose_run(
     checks: str | None = None,
     kernels: list[str] | None = None,
     in_flight: int | None = None,
+    method: str | None = None,
+    tiers: Sequence[str] = (),
+    lessons_from: Sequence[Path] = (),
     despite_audit: bool = False,
     measure_baselines: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> RunChoice:
     """The parts of a new run; `options` replace the defaults of the task and of the settings.
+    `lessons_from` are folders of runs whose lessons it begins with.
 
     Raises TaskError, UsageError, DeviceError, CandidateError, GeneratorError, StoreError.
     """
@@ -67,26 +80,37 @@ def choose_run(
     address = base_url_from(environ) if generator == "openai" else None
     settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
     settings = with_price(settings.model_copy(update=options.model_settings))
+    refuse_without_work(loaded, options.stop_at_roofline)
     chosen_device = find_device(device, loaded)
     if measure_baselines and chosen_device.ordinal is None:
         raise UsageError(
             "--measure-baselines needs a GPU: without one times are modelled, and there are no"
             " baselines"
         )
+    method = _method_name(method, options, generator)
     config = RunConfig(
         task=str(path),
         seed=seed,
         trials=options.trials or loaded.budget.trials,
         generator=generator,
         model=settings,
+        method=method,
+        tiers=tiers_from(tiers, loaded),
+        prompts=PromptSettings(**options.prompt_settings),
         replay_from=str(Path(options.replay_from).resolve()) if options.replay_from else None,
+        tune_share=_tune_share(options, generator),
         device=device,
         checks=parse_checks(checks, chosen_device),
         kernels=tuple(str(file) for file in files),
+        plateau=options.plateau,
+        stop_at_roofline=options.stop_at_roofline,
+        lessons=lessons_for(generator, method, lessons_from, options.replay_from),
         in_flight=in_flight or RunConfig.model_fields["in_flight"].default,
     )
     seeds = [starting_kernel(file) for file in files]
     check_generator(config, environ)
+    if generator == "tune" and options.tune_share is not None:
+        notices = [*notices, "--tune-share has no effect: the built-in tuner tunes in every trial"]
     if chosen_device.notice:
         notices = [chosen_device.notice, *notices]
     return RunChoice(
@@ -109,6 +133,40 @@ def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[st
         "no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no"
         " model is asked"
     ]
+
+
+def _method_name(given: str | None, options: RunOptions, generator: str) -> str:
+    """The method that is given, else full; a replay has that of the run that it replays. Raises
+    UsageError for a replay with another one.
+    """
+    if generator != "replay" or options.replay_from is None:
+        return method_name(given)
+    with open_run(RunPaths(Path(options.replay_from)), read_only=True) as replayed:
+        info = replayed.store.get(RunInfo)
+    recorded = RunConfig.model_validate(info.config).method if info else DEFAULT_METHOD
+    if given not in (None, recorded):
+        raise UsageError(
+            f"--method {given}: the replayed run's prompts followed the method {recorded}; leave"
+            " --method out"
+        )
+    return recorded
+
+
+def method_name(given: str | None) -> str:
+    """`given` or the default; raises UsageError for an unknown method."""
+    method_of(given or DEFAULT_METHOD)
+    return given or DEFAULT_METHOD
+
+
+def _tune_share(options: RunOptions, generator: str) -> float:
+    """The share that is given; else, of a replay, that of the run it replays."""
+    if options.tune_share is not None:
+        return options.tune_share
+    if generator != "replay" or options.replay_from is None:
+        return DEFAULT_TUNE_SHARE
+    with open_run(RunPaths(Path(options.replay_from)), read_only=True) as replayed:
+        info = current_info(replayed.store)
+    return RunConfig.model_validate(info.config).tune_share if info else DEFAULT_TUNE_SHARE
 
 
 def starting_kernel(file: Path) -> Proposal:

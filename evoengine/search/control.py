@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from evoengine.duration import duration
-from evoengine.events import Observer
+from evoengine.events import Observer, RunEnded
+from evoengine.records import EndKind
 
 T = TypeVar("T")
 
@@ -30,14 +31,12 @@ class Control:
     time_limit_s: float | None = None  # of this process
     _timed_out: bool = field(default=False, init=False)
 
-    @property
-    def stop_reason(self) -> str:
-        """Why `stop` was set."""
-        return (
-            f"the time limit of {duration(self.time_limit_s or 0)} is reached"
-            if self._timed_out
-            else "interrupted"
-        )
+    def ended(self, when: str = "") -> RunEnded:
+        """How the process ends once `stop` is set: by what, and `when`, e.g. before what."""
+        if not self._timed_out:
+            return RunEnded(f"interrupted{when}", EndKind.interrupted)
+        limit = duration(self.time_limit_s or 0)
+        return RunEnded(f"the time limit of {limit} is reached{when}", EndKind.time)
 
     async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
         """The result of `work`; None if `stop` is set before it ends, which cancels it."""

@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from evoengine.config import RunConfig
-from evoengine.digest import derived_seed
-from evoengine.events import Observer, RunEnded, Spent, TrialMoved, TrialSettled
+from evoengine.events import Notice, Observer, RunEnded, Spent, TrialMoved, TrialSettled
 from evoengine.population.elites import Population
 from evoengine.protocols import (
     FIRST,
@@ -35,6 +34,7 @@ from evoengine.protocols import (
 )
 from evoengine.records import (
     TIMING_VERSION,
+    EndKind,
     Environment,
     Outcome,
     Proposal,
@@ -43,9 +43,11 @@ from evoengine.records import (
     outcome_of,
 )
 from evoengine.search.clock import utc_now
+from evoengine.search.early_end import EarlyEnd
 from evoengine.search.elites_so_far import ElitesSoFar
 from evoengine.search.evaluated_trials import EvaluatedTrials
 from evoengine.search.final_verdicts import FinalVerdicts
+from evoengine.search.run_lessons import RunLessons
 from evoengine.search.settled_trials import SettledTrial, add_to, is_verified, settled_trials
 from evoengine.search.stored_replies import StoredReplies
 from evoengine.search.trial_candidate import (
@@ -53,11 +55,11 @@ from evoengine.search.trial_candidate import (
     stored_first_verdict,
     stored_proposal,
 )
+from evoengine.search.trial_requests import Pending, TrialRequests
 from evoengine.search.trial_verdicts import TrialVerdicts
 from evoengine.task.schema import Task
 
-RECENT = 8  # settled trials in a request; a prompt has no room for more
-INTERRUPTED = "interrupted"
+INTERRUPTED = RunEnded("interrupted", EndKind.interrupted)
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,10 @@ class Engine:
         observe: Observer = lambda _: None,
         now: Callable[[], str] = utc_now,
         timing_version: int = TIMING_VERSION,
+        limits_from: int = 0,
     ) -> None:
         """`now` returns the current time as rows store it. Of a run of an earlier `timing_version`
-        only `restore` and `next_request` are for use.
+        only `restore` and `next_request` are for use. `limits_from` as of EarlyEnd.
         """
         self.task = task
         self.config = config
@@ -101,9 +104,17 @@ class Engine:
         self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
-        self._recent: deque[int] = deque(maxlen=RECENT)
         self._verdicts = TrialVerdicts(store, executor, now, self._progress)
         self._evaluated = EvaluatedTrials(store)
+        lessons = RunLessons(
+            store, config, environment, lambda trial: self._evaluated.get(trial).verdict.is_coarse
+        )
+        self._requests = TrialRequests(
+            config, task, environment, len(seeds), self._evaluated, lessons
+        )
+        self._early_end = EarlyEnd(
+            config, task, len(seeds), lambda trial: self._evaluated.get(trial).verdict, limits_from
+        )
         # of the trials in flight
         self._proposals: dict[int, asyncio.Future[Proposal]] = {}
         self._in_flight: dict[int, asyncio.Task[JudgedTrial]] = {}
@@ -112,7 +123,7 @@ class Engine:
         self._replies = StoredReplies(
             store, now, store.spent().usage, lambda total: self.observe(Spent(total))
         )
-        self._stop_reason: Callable[[], str] = lambda: INTERRUPTED
+        self._stopped: Callable[[], RunEnded] = lambda: INTERRUPTED
 
     @property
     def settled(self) -> int:
@@ -123,6 +134,11 @@ class Engine:
         """The last trial that is settled when `trial` is proposed; all before are, none after."""
         window = trial - self.config.in_flight
         return max(window, len(self.seeds) - 1) if trial >= len(self.seeds) else window
+
+    def _elites_up_to_horizon(self, trial: int) -> Population | None:
+        """The elites by which `trial` is judged; None until they are known."""
+        horizon = self.horizon(trial)
+        return self._elites_so_far.after(horizon) if horizon < self._settled else None
 
     def next_request(self) -> tuple[Request, bool]:
         """The request for the first trial that is not stored, and whether it is final.
@@ -157,23 +173,24 @@ class Engine:
         self,
         stop: asyncio.Event,
         stop_now: asyncio.Event | None = None,
-        stop_reason: Callable[[], str] = lambda: INTERRUPTED,
+        stopped: Callable[[], RunEnded] = lambda: INTERRUPTED,
     ) -> RunEnded:
-        """Searches until the budget is spent, nothing is left to try, or `stop` is set.
+        """Searches until the budget is spent, an early end or a cap is reached, nothing is left to
+        try, or `stop` is set.
 
         After `stop`, replies that a model is still writing are waited for and stored, because they
-        are paid for, unless `stop_now` is set as well. `stop_reason` returns why `stop` was set.
+        are paid for, unless `stop_now` is set as well. `stopped` returns why `stop` was set.
         """
-        self._stop_reason = stop_reason
+        self._stopped = stopped
         stopping = asyncio.create_task(stop.wait())
         try:
             try:
-                self._verdicts.share_stored(self._settled)
+                self._verdicts.share_stored(self._settled, self._elites_up_to_horizon)
                 ended = await self._search(stopping)
             finally:
                 await self._cancel_in_flight(stop_now)
             if ended.complete and not await self._measure_elites(stopping):
-                ended = self._interrupted()
+                ended = self._stopped()
         finally:
             stopping.cancel()
         self.observe(ended)
@@ -183,21 +200,34 @@ class Engine:
 
     async def _search(self, stopping: asyncio.Task[bool]) -> RunEnded:
         try:
-            for trial in range(self._settled, self.config.trials):
+            trial = self._settled
+            while trial <= self._last_trial:
                 if not await self._settle_through(self.horizon(trial), stopping):
-                    return self._interrupted()
-                self._start_trial(trial)
+                    return self._stopped()
+                if trial <= self._last_trial:  # no end was reached meanwhile
+                    self._start_trial(trial)
+                    trial += 1
             if (
-                not await self._settle_through(self.config.trials - 1, stopping)
-                and self._settled < self.config.trials
+                not await self._settle_through(self._last_trial, stopping)
+                and self._settled <= self._last_trial
             ):
-                return self._interrupted()
+                return self._stopped()
         except Exhausted as exhausted:
-            return RunEnded(reason=str(exhausted), complete=True)
-        return RunEnded(reason="the budget of trials is spent", complete=True)
+            return RunEnded(str(exhausted), exhausted.kind)
+        if (reached := self._early_end.reached) is not None:
+            return RunEnded(self._early_end.reason, reached.kind)
+        return RunEnded("the budget of trials is spent", EndKind.trials)
 
-    def _interrupted(self) -> RunEnded:
-        return RunEnded(reason=self._stop_reason(), complete=False)
+    @property
+    def _last_trial(self) -> int:
+        """The last trial that is proposed. Once an early end is reached: the last one that is
+        proposed without the trial that reached it.
+        """
+        budget, reached = self.config.trials - 1, self._early_end.reached
+        if reached is None:
+            return budget
+        under_way = range(reached.trial, reached.trial + self.config.in_flight)
+        return min(budget, max(it for it in under_way if self.horizon(it) < reached.trial))
 
     async def _settle_through(self, last: int, stopping: asyncio.Task[bool]) -> bool:
         """Settles trials in order up to `last`; returns False if `stopping` is done first."""
@@ -240,6 +270,8 @@ class Engine:
         settled = SettledTrial(first, verified, races)
         verdict = verification or judged.first.verdict
         self._add(settled, Evaluated(settled.outcome, proposal.source or "", verdict))
+        if news := self._early_end.news:
+            self.observe(Notice(news))
         del self._in_flight[trial], self._proposals[trial]
 
     def _add(self, settled: SettledTrial, evaluated: Evaluated | None) -> None:
@@ -248,10 +280,11 @@ class Engine:
         first, final = settled.first, settled.outcome
         self._evaluated.add(first.trial, settled.verified is not None, evaluated)
         self._verdicts.add(settled)
-        self._recent.append(first.trial)
         self._settled = first.trial + 1
         self._first_outcomes.pop(self._settled - 2 * self.config.in_flight, None)
         self._elites_so_far.add(self.population)
+        self._early_end.add(first.trial, self.population)
+        self._requests.add(final)
         self.generator.tell(final)
         self.observe(TrialSettled(final, place, self.population.elites))
 
@@ -379,30 +412,27 @@ class Engine:
     # ---------------------------------------------------------------- requests
 
     def _request(self, trial: int) -> Request:
-        elites = self.population.elites
-        return Request(
-            trial=trial,
-            seed=derived_seed(self.config.seed, trial),
-            task=self.task,
-            environment=self.environment,
-            seeds=tuple(
-                self._evaluated.get(number) for number in range(min(len(self.seeds), self._settled))
-            ),
-            elites=tuple((elite, self._evaluated.get(elite.outcome.trial)) for elite in elites),
-            recent=tuple(self._evaluated.get(number) for number in self._recent),
-            pending=self._pending(trial),
+        return self._requests.request(
+            trial,
+            self._settled,
+            self.population.elites,
+            self._early_end.gains.trials_without,
+            self._pending(trial),
         )
 
-    def _pending(self, trial: int) -> Callable[[], Awaitable[tuple[Proposal, ...]]]:
-        """Request.pending of `trial`: waits for the proposals after its horizon."""
+    def _pending(self, trial: int) -> Pending:
+        """Request.pending of `trial`: waits for proposals after its horizon."""
         numbers = range(max(self.horizon(trial) + 1, 0), trial)
+        proposals = {
+            number: self._proposals[number] for number in numbers if number in self._proposals
+        }
 
-        async def wait() -> tuple[Proposal, ...]:
+        async def wait(wanted: Callable[[int], bool]) -> tuple[Proposal, ...]:
             return tuple(
                 [
-                    await asyncio.shield(self._proposals[number])
-                    for number in numbers
-                    if number in self._proposals
+                    await asyncio.shield(proposal)
+                    for number, proposal in proposals.items()
+                    if wanted(number)
                 ]
             )
 

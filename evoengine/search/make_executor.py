@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import UsageError
-from evoengine.evaluate.checked_beside import CheckedBeside
+from evoengine.evaluate.checked_beside import CheckedBeside, emulators_here
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device_choice import DeviceChoice, choose_device, device_beside
 from evoengine.evaluate.local_executor import LocalExecutor, audit_on
@@ -64,11 +64,13 @@ def make_executor(
 
 
 def _beside(task: Task, task_path: Path, checks: Sequence[str]) -> CheckedBeside:
+    emulators = emulators_here()
     return CheckedBeside(
         task,
         str(task_path),
-        CompilePool(1, module=CLANG),
+        CompilePool(2 * emulators, module=CLANG),
         lambda arch: device_beside(arch, checks),
+        emulators=emulators,
     )
 
 

@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import NoReturn
 
 from evoengine.candidate import kernel_file
-from evoengine.config import RunConfig
+from evoengine.config import PromptSettings, RunConfig
 from evoengine.digest import derived_seed
 from evoengine.errors import UsageError, hint
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.device_choice import choose_device
 from evoengine.evaluate.device_description import describe_device
 from evoengine.generate import parsed_reply
-from evoengine.generate.operators import choose, choose_as
+from evoengine.generate.method_registry import method_of
+from evoengine.generate.prompt_parts import PromptText
 from evoengine.generate.prompt_templates import Prompts
+from evoengine.generate.tuning_slots import TuningSlots
 from evoengine.paths import RunPaths, find_kernel, find_task
-from evoengine.protocols import Evaluated, Exhausted, Replies, Request
+from evoengine.protocols import Evaluated, Exhausted, Island, Replies, Request
 from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict, outcome_of
-from evoengine.search.choose_run import starting_kernel
+from evoengine.search.choose_run import DEFAULT_TUNE_SHARE, starting_kernel
 from evoengine.search.engine import Engine
 from evoengine.search.run_engine import starting_kernels
 from evoengine.search.run_reader import RunReader
@@ -38,17 +40,21 @@ class PromptRequest:
     task_path: Path
     request: Request
     notes: list[str]
+    settings: PromptSettings = PromptSettings()  # noqa: RUF009 - frozen
+    method: str = "full"  # of the search, by name
 
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """A prompt with facts about its request, for JSON."""
+    """A prompt with the counts of its parts, and facts about its request, for JSON."""
 
-    text: str
+    prompt: PromptText
     facts: dict[str, object]
 
 
-def request_of_task(text: str, kernels: list[str], device: str, seed: int) -> PromptRequest:
+def request_of_task(
+    text: str, kernels: list[str], device: str, seed: int, method: str = "full"
+) -> PromptRequest:
     """The first request of a run of the task; raises TaskError, UsageError, CandidateError,
     DeviceError.
     """
@@ -68,12 +74,16 @@ def request_of_task(text: str, kernels: list[str], device: str, seed: int) -> Pr
         elites=_as_elites(seeds),
         recent=(),
         pending=_nothing_pending,
+        run_seed=seed,
+        islands=_as_islands(seeds),
+        settled=len(files),
+        tuning_trials=TuningSlots(len(files), DEFAULT_TUNE_SHARE).before(task.budget.trials),
     )
     note = (
         "no kernel is evaluated: the starting kernels have no times, are in the task's order and"
         " are taken as correct"
     )
-    return PromptRequest(task.name, path, request, [note] if files else [])
+    return PromptRequest(task.name, path, request, [note] if files else [], method=method)
 
 
 def _unevaluated(trial: int, file: Path, task: Task) -> Evaluated:
@@ -99,7 +109,21 @@ def _as_elites(seeds: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], .
     return tuple(sorted(held, key=lambda pair: (pair[0].tier, pair[0].place)))
 
 
-async def _nothing_pending() -> tuple[Proposal, ...]:
+def _as_islands(seeds: tuple[Evaluated, ...]) -> tuple[Island, ...]:
+    """One island for each of the first seeds of a tier."""
+    return tuple(
+        Island(
+            tier=elite.tier,
+            founder=elite.outcome.trial,
+            elites=((elite.model_copy(update={"place": 1}), evaluated),),
+            recent=(),
+            trials_without_gain=0,
+        )
+        for elite, evaluated in _as_elites(seeds)
+    )
+
+
+async def _nothing_pending(wanted: object) -> tuple[Proposal, ...]:
     return ()
 
 
@@ -125,7 +149,12 @@ def request_of_run(paths: RunPaths) -> PromptRequest:
         engine.restore()
         request, final = engine.next_request()
     return PromptRequest(
-        info.name, Path(config.task), request, list(_notes(config, request, final, engine.settled))
+        info.name,
+        Path(config.task),
+        request,
+        list(_notes(config, request, final, engine.settled)),
+        config.prompts,
+        config.method,
     )
 
 
@@ -138,6 +167,11 @@ def _notes(config: RunConfig, request: Request, final: bool, settled: int) -> li
         )
     if config.generator != "openai":
         notes.append(f"the run's generator is {config.generator}, which asks no model")
+    if TuningSlots(len(request.seeds), config.tune_share).has(request.trial):
+        notes.append(
+            f"trial {request.trial} tunes and sends no prompt: this is the one for the case that"
+            " nothing is left to tune"
+        )
     if not final:
         notes.append(
             f"{settled} trials are settled; other trials before trial {request.trial} are not, and"
@@ -178,24 +212,27 @@ def render(
     prompt_request: PromptRequest, operator: str | None, reply: Path | None
 ) -> RenderedPrompt:
     """The prompt of a request; with an unusable `reply`, the repair prompt that follows it."""
-    prompts, request = Prompts(prompt_request.task_path), prompt_request.request
-    choice = choose(request) if operator is None else choose_as(operator, request)
-    text = prompts.render(choice, request)
+    prompts = Prompts(prompt_request.task_path, prompt_request.settings)
+    method = method_of(prompt_request.method)
+    choice = method.choose(prompt_request.request, operator)
+    request = method.visible(prompt_request.request, choice)
+    first = prompts.render(choice, request)
     facts = {
         "name": prompt_request.name,
         "trial": request.trial,
+        "method": prompt_request.method,
         "operator": choice.operator,
         "tier": choice.tier,
         "parents": list(choice.trials),
     }
     if reply is None:
-        return RenderedPrompt(text, facts)
-    stored_reply = Reply(model="", prompt=text, text=_read(reply))
+        return RenderedPrompt(first, facts)
+    stored_reply = Reply(model="", prompt=first.text, text=_read(reply))
     parsed = parsed_reply.read(stored_reply, request, check_includes)
     if parsed.source is not None:
         raise UsageError(f"{reply}: this reply has a usable kernel, so no repair prompt follows it")
     return RenderedPrompt(
-        prompts.repair(text, stored_reply, parsed), {**facts, "operator": "repair"}
+        prompts.repair(choice, request, stored_reply, parsed), {**facts, "operator": "repair"}
     )
 
 

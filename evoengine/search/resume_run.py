@@ -19,6 +19,7 @@ from evoengine.search.control import Control
 from evoengine.search.make_executor import find_device, make_executor
 from evoengine.search.make_generator import check_generator
 from evoengine.search.references import refuse_changed_references
+from evoengine.search.roofline import refuse_without_work
 from evoengine.search.run_engine import run_engine, start_executor
 from evoengine.search.run_identity import refuse_other_timing
 from evoengine.search.run_options import RunOptions
@@ -40,6 +41,7 @@ async def resume_run(
         refuse_other_timing(info, paths, store)
         refuse_changed_references(info)
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
+        refuse_without_work(task, config.stop_at_roofline)
         check_generator(config, control.environ)
         device = find_device(_device_to_request(info, config), task)
         if device.notice:
@@ -48,9 +50,7 @@ async def resume_run(
         try:
             start = await start_executor(executor, control)
             if start is None:
-                return RunEnded(
-                    f"{control.stop_reason} before the device was ready", complete=False
-                )
+                return control.ended(" before the device was ready")
             refuse_other_device(info, start.environment)
             if words:
                 _store_change(store, info, start.environment, words, control.observe)

@@ -15,9 +15,11 @@ from evoengine.protocols import (
     VerdictRow,
 )
 from evoengine.records import Environment, Proposal, RunInfo, Usage
+from evoengine.search.changes import limits_from
 from evoengine.search.control import Control
 from evoengine.search.engine import Engine
 from evoengine.search.make_generator import open_generator
+from evoengine.search.run_ends import store_end
 from evoengine.search.settled_trials import count_settled
 from evoengine.task.schema import Task
 
@@ -56,6 +58,7 @@ async def run_engine(
             executor=executor,
             store=store,
             observe=observe,
+            limits_from=limits_from(store),
         )
         resumed = store.get(VerdictRow, 0) is not None
         settled = count_settled(store, config, environment)
@@ -63,7 +66,9 @@ async def run_engine(
         if resumed and spent != Usage():
             observe(Spent(spent))
         engine.restore()
-        return await engine.run(control.stop, control.stop_now, lambda: control.stop_reason)
+        ended = await engine.run(control.stop, control.stop_now, control.ended)
+    store_end(store, ended, count_settled(store, config, environment))
+    return ended
 
 
 def starting_kernels(store: Store, config: RunConfig) -> list[Proposal]:

@@ -13,17 +13,29 @@ class RunOptions:
     """
 
     trials: int | None = None
+    plateau: int | None = None
+    stop_at_roofline: float | None = None
     generator: str | None = None
     replay_from: str | None = None
+    tune_share: float | None = None
     model: str | None = None
     # for a million prompt and a million completion tokens
     price_usd: tuple[float, float] | None = None
     cost_cap_usd: float | None = None
+    token_cap: int | None = None
     temperature: float | None = None
     max_tokens: int | None = None
     timeout_s: float | None = None
     retries: int | None = None
     patience_s: float | None = None
+    prompt_tokens: int | None = None
+    prompts_folder: str | None = None  # absolute path
+
+    @property
+    def prompt_settings(self) -> dict[str, Any]:
+        """The given ones that are fields of PromptSettings, by name."""
+        found = {"tokens": self.prompt_tokens, "folder": self.prompts_folder}
+        return {name: value for name, value in found.items() if value is not None}
 
     @property
     def model_settings(self) -> dict[str, Any]:
@@ -31,6 +43,7 @@ class RunOptions:
         names = (
             "model",
             "cost_cap_usd",
+            "token_cap",
             "temperature",
             "max_tokens",
             "timeout_s",

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
+from evoengine.generate.tuned_model import TUNE
 from evoengine.paths import RunPaths
 from evoengine.population.elites import Population, has_races
 from evoengine.records import Elite, Environment, Outcome, RunInfo, Status
@@ -20,10 +21,12 @@ from evoengine.report.rows_from_store import (
     trial_row,
     verdict_row,
 )
-from evoengine.report.run_model import cost_is_known, model_name
+from evoengine.report.run_model import cost_is_known, method_name, model_name, tune_share
 from evoengine.report.search_marks import NO_MARKS, SearchMarks, last_unbeaten
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.search.changes import changes_of, current_info
+from evoengine.search.run_ends import current_end
+from evoengine.search.run_lessons import RunLessons
 from evoengine.search.settled_trials import SettledTrial, fold_into_population
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.task.schema import Task
@@ -88,6 +91,20 @@ class RunReader:
         trials = list(fold_into_population(self.folder.store.trials(), population))
         return SettledRun(trials, population.elites)
 
+    def lessons(self) -> RunLessons:
+        """The lessons of the settled trials."""
+        settled_run = self.settled()
+        verified = {item.first.trial for item in settled_run.trials if item.verified is not None}
+        found = RunLessons(
+            self.folder.store,
+            RunConfig.model_validate(self.info.config),
+            self.environment,
+            lambda trial: trial not in verified and self.stored.is_coarse(trial),
+        )
+        for outcome in settled_run.outcomes:
+            found.add(outcome)
+        return found
+
     def rows(self, ended: str = "", with_trials: bool = True) -> RunRows:
         """The rows that are shown of the run."""
         info, settled_run = self.info, self.settled()
@@ -99,12 +116,14 @@ class RunReader:
             self._first_correct_times(outcomes),
         )
         changed_of, spent = self.stored.changed_of, store.spent()
+        end = current_end(store, len(outcomes))
         return RunRows(
             name=info.name,
             folder=str(self.paths.root),
             task=str(info.task.get("name", "")),
             generator=str(info.config.get("generator", "")),
             model=model_name(info.config),
+            method=method_name(info.config),
             device=environment.device if environment else "",
             modelled=first_times.modelled,
             created=info.created,
@@ -113,7 +132,10 @@ class RunReader:
             audit_findings=info.audit_findings,
             budget=int(info.config.get("trials", 0)),
             settled=len(outcomes),
-            ended=ended,
+            tuned=sum(outcome.operator == TUNE for outcome in outcomes),
+            tune_share=tune_share(info.config),
+            ended=ended or (end.reason if end else ""),
+            ended_by=end.kind if end else None,
             counts=_counts(outcomes),
             usage=spent.usage,
             unanswered=spent.unanswered,

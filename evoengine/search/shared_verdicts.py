@@ -11,7 +11,8 @@ from evoengine.records import Verdict
 class SharedVerdicts:
     """The verdicts of the trials in flight, finished or not, by candidate key.
 
-    Which of several identical candidates is evaluated depends on timing; all get its verdict.
+    Which of several identical candidates is evaluated depends on timing; all get its verdict, so
+    its key must hold all that decides the verdict.
     """
 
     def __init__(self) -> None:

@@ -32,11 +32,11 @@ async def start_run(choice: RunChoice, paths: RunPaths, control: Control) -> Run
         try:
             start = await start_executor(executor, control)
             if start is None:
-                return RunEnded(f"{control.stop_reason} before the first trial", complete=False)
+                return control.ended(" before the first trial")
             show_notices(_baseline_notices(start), control.observe)
             findings = await audit_findings(executor, choice, start.environment, control)
             if findings is None:
-                return RunEnded(f"{control.stop_reason} before the first trial", complete=False)
+                return control.ended(" before the first trial")
             show_notices([f"the audit found: {line}" for line in findings], control.observe)
             refuse_findings(choice, findings)
             info = _info(choice, paths, start, findings)

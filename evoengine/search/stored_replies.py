@@ -44,7 +44,13 @@ class StoredReplies:
         task.add_done_callback(self._asked)
         return await asyncio.shield(task)
 
-    def send(self, trial: int, number: int, turn: int, most_usd: float | None) -> int:
+    def has_reply(self, trial: int) -> bool:
+        """Whether a reply to the first request of `trial` is stored."""
+        return self._store.get(ReplyRow, trial, 0) is not None
+
+    def send(
+        self, trial: int, number: int, turn: int, most_usd: float | None, most_tokens: int
+    ) -> int:
         """Commits a request that is about to be sent, under the first free number from `number` on;
         returns that number.
         """
@@ -53,7 +59,7 @@ class StoredReplies:
         # before a resume, an earlier process may have sent some
         while self._store.get(RequestRow, trial, number) is not None:
             number += 1
-        self._store.append(RequestRow(trial, number, turn, most_usd, self._now()))
+        self._store.append(RequestRow(trial, number, turn, most_usd, most_tokens, self._now()))
         self._sent |= self._asks & {asyncio.current_task()}
         return number
 
@@ -112,8 +118,12 @@ class TrialReplies:
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         return await self._replies.get_or_ask(self._trial, turn, ask)
 
-    def send(self, turn: int, most_usd: float | None) -> int:
-        number = self._replies.send(self._trial, self._next, turn, most_usd)
+    @property
+    def has_reply(self) -> bool:
+        return self._replies.has_reply(self._trial)
+
+    def send(self, turn: int, most_usd: float | None, most_tokens: int) -> int:
+        number = self._replies.send(self._trial, self._next, turn, most_usd, most_tokens)
         self._next = number + 1
         return number
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from evoengine.errors import StoreError
 from evoengine.protocols import (
     ChangeRow,
+    EndRow,
     FailureRow,
     PastRace,
     ProposalRow,
@@ -34,8 +35,8 @@ def _key(row: Row) -> RowKey:
         return (ReplyRow, row.trial, row.turn)
     if isinstance(row, ProposalRow):
         return (ProposalRow, row.trial, 0)
-    if isinstance(row, ChangeRow):
-        return (ChangeRow, 0, row.number)
+    if isinstance(row, (ChangeRow, EndRow)):
+        return (type(row), 0, row.number)
     return (type(row), row.trial, row.part if isinstance(row, VerdictRow) else row.number)
 
 
@@ -72,7 +73,7 @@ class MemoryStore:
     def get(self, kind: type[R], trial: int = 0, part: int = 0) -> R | None:
         key = (
             kind,
-            0 if kind in (RunInfo, ChangeRow) else trial,
+            0 if kind in (RunInfo, ChangeRow, EndRow) else trial,
             0 if kind in (RunInfo, ProposalRow) else part,
         )
         row = self._rows.get(key)
@@ -98,6 +99,8 @@ class MemoryStore:
             requests=len(rows),
             most_usd=sum(row.most_usd or 0.0 for row in rows),
             unpriced=sum(row.most_usd is None for row in rows),
+            most_tokens=sum(row.most_tokens or 0 for row in rows),
+            uncounted=sum(row.most_tokens is None for row in rows),
         )
 
     def _may_be_paid(self, row: RequestRow) -> bool:

@@ -111,7 +111,17 @@ _VERSION_3: Migration = (
     "ALTER TABLE verdicts ADD COLUMN promising INTEGER",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+# How the processes of a run ended, and the most tokens of a request.
+_VERSION_4: Migration = (
+    """CREATE TABLE ends (
+        number INTEGER PRIMARY KEY,  -- from 0
+        body TEXT NOT NULL  -- RunEnd as JSON
+    )""",
+    # NULL where an earlier version stored none
+    "ALTER TABLE requests ADD COLUMN most_tokens INTEGER",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evoengine.protocols import (
     ChangeRow,
+    EndRow,
     FailureRow,
     ProposalRow,
     RaceRow,
@@ -30,4 +31,6 @@ def name_of(row: Row) -> str:
         return f"race {row.number} of trial {row.trial}"
     if isinstance(row, ChangeRow):
         return f"change {row.number} of the settings"
+    if isinstance(row, EndRow):
+        return f"end {row.number} of the run"
     return f"verdict {row.part} of trial {row.trial}"

@@ -22,6 +22,7 @@ from evoengine.digest import digest
 from evoengine.errors import StoreError
 from evoengine.protocols import (
     ChangeRow,
+    EndRow,
     FailureRow,
     PastRace,
     ProposalRow,
@@ -41,6 +42,7 @@ from evoengine.records import (
     Race,
     RaceResult,
     Reply,
+    RunEnd,
     RunInfo,
     SettingsChange,
     Status,
@@ -93,7 +95,9 @@ FROM replies WHERE cost_usd = 0
 """
 # The last request of a turn is the one that its reply answers.
 _UNANSWERED = """
-SELECT count(*), total(r.most_usd), count(*) - count(r.most_usd) FROM requests AS r
+SELECT count(*), total(r.most_usd), count(*) - count(r.most_usd),
+    coalesce(sum(r.most_tokens), 0), count(*) - count(r.most_tokens)
+FROM requests AS r
 WHERE NOT EXISTS (
     SELECT 1 FROM request_failures AS f
     WHERE f.trial = r.trial AND f.number = r.number AND NOT f.maybe_paid
@@ -140,6 +144,7 @@ class SqliteStore:
             RequestRow: self._request,
             FailureRow: self._failure,
             ChangeRow: self._change,
+            EndRow: self._end,
         }
         with self._lock, translated(self._path), self._readable(kind, trial):
             row: R | None = readers[kind](trial, part)
@@ -165,11 +170,17 @@ class SqliteStore:
     def spent(self) -> Spending:
         total = self._rows(_SPENT)[0]
         unpriced = self._rows(_UNPRICED)[0]
-        requests, most_usd, without_price = self._rows(_UNANSWERED)[0]
+        requests, most_usd, without_price, most_tokens, uncounted = self._rows(_UNANSWERED)[0]
         return Spending(
             Usage(prompt_tokens=total[0], completion_tokens=total[1], cost_usd=total[2]),
             Usage(prompt_tokens=unpriced[0], completion_tokens=unpriced[1]),
-            Unanswered(requests=requests, most_usd=most_usd, unpriced=without_price),
+            Unanswered(
+                requests=requests,
+                most_usd=most_usd,
+                unpriced=without_price,
+                most_tokens=most_tokens,
+                uncounted=uncounted,
+            ),
             longest_reply=total[3],
         )
 
@@ -247,17 +258,21 @@ class SqliteStore:
         else:
             self._insert_small(row)
 
-    def _insert_small(self, row: RequestRow | FailureRow | ChangeRow) -> None:
+    def _insert_small(self, row: RequestRow | FailureRow | ChangeRow | EndRow) -> None:
         if isinstance(row, RequestRow):
             values: tuple[Any, ...] = (row.trial, row.number, row.turn, row.most_usd, row.sent)
-            self._connection.execute("INSERT INTO requests VALUES (?, ?, ?, ?, ?)", values)
+            self._connection.execute(
+                "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?)", (*values, row.most_tokens)
+            )
         elif isinstance(row, FailureRow):
             values = (row.trial, row.number, row.maybe_paid, row.reason)
             self._connection.execute("INSERT INTO request_failures VALUES (?, ?, ?, ?)", values)
+        elif isinstance(row, EndRow):
+            values = (row.number, row.end.model_dump_json())
+            self._connection.execute("INSERT INTO ends VALUES (?, ?)", values)
         else:
-            self._connection.execute(
-                "INSERT INTO changes VALUES (?, ?)", (row.number, row.change.model_dump_json())
-            )
+            values = (row.number, row.change.model_dump_json())
+            self._connection.execute("INSERT INTO changes VALUES (?, ?)", values)
 
     def _insert_reply(self, row: ReplyRow) -> None:
         reply, usage = row.reply, row.reply.usage
@@ -394,7 +409,9 @@ class SqliteStore:
         )
 
     def _request(self, trial: int, number: int) -> RequestRow | None:
-        query = "SELECT turn, most_usd, sent FROM requests WHERE trial = ? AND number = ?"
+        query = (
+            "SELECT turn, most_usd, most_tokens, sent FROM requests WHERE trial = ? AND number = ?"
+        )
         row = self._connection.execute(query, (trial, number)).fetchone()
         return RequestRow(trial, number, *row) if row else None
 
@@ -408,6 +425,12 @@ class SqliteStore:
             "SELECT body FROM changes WHERE number = ?", (number,)
         ).fetchone()
         return ChangeRow(number, SettingsChange.model_validate_json(row[0])) if row else None
+
+    def _end(self, trial: int, number: int) -> EndRow | None:
+        row = self._connection.execute(
+            "SELECT body FROM ends WHERE number = ?", (number,)
+        ).fetchone()
+        return EndRow(number, RunEnd.model_validate_json(row[0])) if row else None
 
 
 def _summary(row: tuple[Any, ...], races: tuple[PastRace, ...]) -> TrialSummary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -24,6 +25,11 @@ from evoengine.task.yaml_source import MisplacedError, misplaced_under
 UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
+def adds_up_to_1(shares: Iterable[float]) -> bool:
+    """Whether shares as people write them, such as three of 0.333, are the whole."""
+    return abs(sum(shares) - 1) < 0.01
+
+
 def _bytes(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -43,6 +49,7 @@ Bytes = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Factor = Annotated[float, Field(ge=1, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Dtype = Literal[
     "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool"
 ]
@@ -187,6 +194,7 @@ class Budget(Frozen):
 
     trials: Annotated[int, Field(gt=0)]
     cost_usd: NotNegative | None = None
+    tiers: dict[Name, Share] = {}  # tier -> its share of the trials; empty: all are searched
 
 
 class Limits(Frozen):
@@ -360,6 +368,12 @@ class Task(Frozen):
                 raise MisplacedError(f"{name}: {error}", *place) from None
 
     def _check_tiers(self) -> None:
+        for tier in self.budget.tiers:
+            wanted = f"budget.tiers: no tier {tier!r}{hint(tier, self.tiers)}"
+            _require(tier in self.tiers, wanted, "budget", "tiers", tier)
+        shares = self.budget.tiers.values()
+        wanted = f"budget.tiers: the shares add up to {sum(shares):g}, expected 1"
+        _require(not shares or adds_up_to_1(shares), wanted, "budget", "tiers")
         for tier, gate in self.tiers.items():
             for name in gate.outputs:
                 wanted = f"tiers.{tier}.outputs: no output {name!r}{hint(name, self.outputs)}"

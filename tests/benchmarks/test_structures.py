@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -17,16 +18,14 @@ import pytest
 from benchmarks.corpora import ROOT, parsed, path_of, small_task
 from benchmarks.measured import Measured, MeasuredLaunch, write
 from benchmarks.small_cases import Corpus
+from benchmarks.structure_cases import GROUPS, STRUCTURES, Structure, bound, drawn, manifest
 from benchmarks.structures import (
-    STRUCTURES,
     StructureTime,
     agreement,
-    bound,
     counted,
-    drawn,
-    manifest,
     measured_times,
     model_plan,
+    modelled_before,
     rows,
 )
 from evoengine.candidate.arch import limits_of_arch
@@ -37,12 +36,16 @@ from evoengine.emulator.timing_model.counts import Counts
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
-from evoengine.paths import find_task
 from evoengine.records import Status, Verdict
+from evoengine.task.load import load_task
+from evoengine.task.schema import Task
 
 LISTED = manifest()
 ITEMS = bound(limits_of_arch("sm_90"))
 OWN = sorted(path for path in STRUCTURES.glob("*.cu"))
+MEASUREMENTS = ROOT / "docs" / "measurements"
+MODELLED = MEASUREMENTS / "h200-structures-modelled.json"
+MODELLED_BLIND = MEASUREMENTS / "h200-structures-blind-modelled.json"
 SEED = int(os.environ.get("CORPUS_SEED") or random.SystemRandom().randrange(10**6))
 COUNTS = Counts(blocks=1, warps=4, instructions={"fma": 4e5}, delays={"fixed": 1e5})
 
@@ -50,13 +53,13 @@ COUNTS = Counts(blocks=1, warps=4, instructions={"fma": 4e5}, delays={"fixed": 1
 def test_the_groups_are_those_that_the_seed_draws() -> None:
     names = defaultdict(list)
     for name, entry in LISTED.structures.items():
-        if entry.group != "seen":
+        if entry.group in ("fit", "measure"):
             names[entry.task].append(name)
     fit = {name for task, own in names.items() for name in drawn(own, task, LISTED.draw_seed)}
     for name, entry in LISTED.structures.items():
-        if entry.group != "seen":
+        if entry.group in ("fit", "measure"):
             assert (entry.group == "fit") == (name in fit), name
-    assert {entry.group for entry in LISTED.structures.values()} == {"fit", "measure", "seen"}
+    assert {entry.group for entry in LISTED.structures.values()} == set(GROUPS)
 
 
 def test_there_are_enough_structures_of_every_task_to_measure_with() -> None:
@@ -72,16 +75,70 @@ def test_every_file_is_listed_and_binds_for_its_cases() -> None:
     assert len({item.key for item in ITEMS}) == len(ITEMS)
 
 
+def test_every_task_of_the_folder_is_used() -> None:
+    used = {entry.task_path for entry in LISTED.structures.values()}
+    own = {path for path in STRUCTURES.glob("*.yaml") if path.name != "manifest.yaml"}
+    assert own and own <= used
+
+
+def test_only_the_groups_that_are_asked_for_are_bound() -> None:
+    found = bound(limits_of_arch("sm_90"), groups=("blind",))
+    assert found and {item.structure.group for item in found} == {"blind"}
+
+
+def test_the_times_of_every_blind_structure_were_modelled_before_any_was_measured() -> None:
+    items = [item for item in ITEMS if item.structure.group == "blind"]
+    times = modelled_before(ITEMS, MODELLED_BLIND, {})
+    assert [time.item.key for time in times] == [item.key for item in items]
+    assert all(time.us > 1 and time.limiter for time in times)
+    written = json.loads(MODELLED_BLIND.read_text())["rows"]
+    assert all(row["measured us"] is None and row["factor"] is None for row in written)
+
+
+def test_the_page_gives_the_figures_of_the_files_beside_it() -> None:
+    page = (MEASUREMENTS / "emulator-model.md").read_text(encoding="utf-8")
+    measured_us = measured_times(MEASUREMENTS / "h200-structures.json")
+    times = modelled_before(ITEMS, MODELLED, measured_us)
+    for row in agreement(times):
+        if not row["measured"]:
+            continue
+        group = row["group"] if row["group"] == "all" else f"`{row['group']}`"
+        assert (
+            f"\n| {group} | {row['measured']} | {row['Spearman']:.3f}"
+            f" | {row['Spearman within a task, mean']:.3f} | {row['median factor off']:.2f}"
+            f" | {row['worst factor off']:.2f} | "
+        ) in page
+    (whole,) = (row for row in agreement(times) if row["group"] == "all")
+    assert whole["measured"] == len(measured_us) == 59
+    assert (float(str(whole["worst factor off"])) <= 2) is (
+        "None of the 59 is off by more than a factor of 2" in page
+    )
+    for time in modelled_before(ITEMS, MODELLED_BLIND, {}):
+        assert re.search(rf"\| `{time.item.name}` \| {time.item.plan.case} \| [\d.]+ \|", page)
+
+
+def test_times_that_were_modelled_before_are_compared_with_measured_ones(tmp_path: Path) -> None:
+    file = tmp_path / "modelled.json"
+    of = [StructureTime(item, 3.0 + n, "l2", None) for n, item in enumerate(ITEMS[:3])]
+    file.write_text(json.dumps({"rows": rows(of)}))
+    measured_us = {(ITEMS[1].name, ITEMS[1].plan.case): 8.0}
+    assert modelled_before(ITEMS, file, measured_us) == [
+        of[0],
+        replace(of[1], measured_us=8.0),
+        of[2],
+    ]
+
+
 @pytest.mark.timeout(600)
 def test_a_structure_is_correct_on_the_emulator(tmp_path: Path) -> None:
     path = random.Random(SEED).choice(OWN)  # noqa: S311
     print(f"CORPUS_SEED={SEED}: {path.name}")
-    task = LISTED.structures[path.name].task
+    entry = LISTED.structures[path.name]
 
     async def judge() -> Verdict:
         executor = LocalExecutor(
-            small_task(task, Corpus.honest),
-            str(find_task(task)),
+            _on_small_cases(entry),
+            str(entry.task_path),
             CompilePool(1),
             emulator_device("h200", CHECKS, tmp_path),
             clang=CompilePool(1, module=CLANG),
@@ -94,6 +151,20 @@ def test_a_structure_is_correct_on_the_emulator(tmp_path: Path) -> None:
 
     verdict = asyncio.run(judge())
     assert verdict.status is Status.correct, f"CORPUS_SEED={SEED}: {verdict.reason}"
+
+
+def _on_small_cases(entry: Structure) -> Task:
+    """The task of a structure without the cases on which it is measured."""
+    if entry.task_path.parent != STRUCTURES:
+        return small_task(entry.task, Corpus.honest)
+    whole = load_task(entry.task_path).model_dump()
+    return Task.model_validate(
+        {
+            **whole,
+            "cases": {"small": whole["cases"]["small"]},
+            "objective": {**whole["objective"], "cases": ["small"]},
+        }
+    )
 
 
 def test_times_are_compared_with_those_of_the_file(tmp_path: Path) -> None:
@@ -119,7 +190,7 @@ def test_agreement_is_given_for_each_group_and_for_all() -> None:
         StructureTime(item, 1.0 / n, "fma", 1.0 * n) for n, item in enumerate(of["measure"], 1)
     ]
     found = {str(row["group"]): row for row in agreement([*rising, *falling])}
-    assert list(found) == ["fit", "measure", "seen", "all"]
+    assert list(found) == [*GROUPS, "all"]
     assert found["fit"]["Spearman"] == pytest.approx(1)
     assert found["fit"]["median factor off"] == pytest.approx(2)
     assert found["measure"]["Spearman"] == pytest.approx(-1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from pathlib import Path
@@ -21,12 +20,11 @@ from benchmarks.planted_bugs import (
 from benchmarks.small_cases import SMALL_CASES, Corpus
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.binding import bind
-from evoengine.config import CHECKS
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.records import Status, Verdict
 from evoengine.task.load import load_task
+from tests.evaluate.kept_fork_server import kept
 
 MANIFEST_OF_BUGS = bug_manifest()
 PLANTED = MANIFEST_OF_BUGS.bugs
@@ -46,7 +44,7 @@ every_kernel = pytest.mark.parametrize(
 every_bug = pytest.mark.parametrize("bug", PLANTED.values(), ids=list(PLANTED))
 
 
-def judged(entry: CorpusKernel, cache: Path) -> Verdict:
+def judged(entry: CorpusKernel) -> Verdict:
     """The verdict on one kernel on the emulator, with all its checks, on small cases."""
 
     async def run() -> Verdict:
@@ -54,7 +52,7 @@ def judged(entry: CorpusKernel, cache: Path) -> Verdict:
             bug_task(entry.task),
             str(bug_task_path(entry.task)),
             CompilePool(1),
-            emulator_device("h200", CHECKS, cache),
+            kept().device("h200"),
             clang=CompilePool(1, module=CLANG),
         )
         try:
@@ -63,14 +61,14 @@ def judged(entry: CorpusKernel, cache: Path) -> Verdict:
         finally:
             await executor.close()
 
-    return asyncio.run(run())
+    return kept().run(run())
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.sampled("name", one_in=30, kind=lambda name: PLANTED[name].task)
 @pytest.mark.parametrize("name", sorted(PLANTED))
-def test_a_bug_of_a_sample_is_found_by_the_emulator(name: str, tmp_path: Path) -> None:
-    verdict = judged(PLANTED[name], tmp_path)
+def test_a_bug_of_a_sample_is_found_by_the_emulator(name: str) -> None:
+    verdict = judged(PLANTED[name])
     assert verdict.status is PLANTED[name].emulator, verdict.reason
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evoengine.config import CHECKS, RunConfig
-from evoengine.emulator.timing_model.combination import IN_FULL
+from evoengine.emulator.timing_model.combination import BOUNDS, IN_FULL
 from evoengine.errors import DeviceError, UsageError
 from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
@@ -79,7 +79,10 @@ def test_one_trial_shows_bounds_and_what_checked_mode_followed(run: Call) -> Non
         and "checked mode: every memory access is followed" in shown
         and "8 of 32" in shown
     )
-    assert IN_FULL in " ".join(shown.split())
+    words = " ".join(shown.split())
+    assert IN_FULL in words
+    assert f"tensor: {BOUNDS['tensor']}" in words  # a bound that the table shows
+    assert words.count("dispatch: ") == 0  # and none that it does not
     assert (
         "bounds, us" in shown
         and "tensor" in shown
@@ -110,6 +113,17 @@ def test_one_verdict_comes_with_one_short_line_about_the_emulator(
 ) -> None:
     found = emulated("evaluate", "scale_a.cu", "--task", task)
     assert [line for line in found.err.splitlines() if "emulat" in line] == ["note: emulated"]
+
+
+def test_a_map_that_there_is_none_of_is_not_written_and_a_line_says_why(
+    emulated: Call, task: Path, tmp_path: Path
+) -> None:
+    earlier = tmp_path / "map.svg"
+    earlier.write_text("an earlier map")
+    found = emulated("evaluate", "scale_a.cu", "--task", task, "--error-map", earlier)
+    assert earlier.read_text() == "an earlier map"
+    assert f"note: {earlier} was not written: " in found.err
+    assert "this verdict is " in found.err
 
 
 @pytest.mark.parametrize(("device", "environment", "asked"), [

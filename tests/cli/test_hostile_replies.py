@@ -96,7 +96,8 @@ def test_a_run_of_only_hostile_replies_ends_with_its_budget(
     trials = 2 + len(script)
     with answering(*script) as server:
         asking(server, monkeypatch)
-        found = scripted("run", task, "--run", "one", "--trials", trials, "--generator", "openai")
+        asked = ("--trials", trials, "--generator", "openai", "--tune-share", "0")
+        found = scripted("run", task, "--run", "one", *asked)
     assert found.code == 0, found.err
     assert len(reasons(trials)) == len(script) <= len(server.requests)
     replayed = scripted(

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from evoengine.digest import digest
+from evoengine.cli.search_options import PromptTokens
+from evoengine.config import PROMPT_TOKENS
 from evoengine.paths import RunPaths
 from evoengine.protocols import ProposalRow, ReplyRow
 from evoengine.records import Proposal
@@ -20,50 +18,6 @@ from tests.scale_task import kernel
 SHAPE = ("--in-flight", "2", "--model", "scripted", "--price", "1/1")
 
 
-class Model(BaseHTTPRequestHandler):
-    """Answers with a kernel whose name follows from the prompt."""
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        name = "k" + digest(request["messages"][-1]["content"])[:8]
-        message = {"role": "assistant", "content": f"```cuda\n{kernel(name)}```\n"}
-        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        body = {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "scripted",
-            "choices": choices,
-        }
-        data = json.dumps(
-            {**body, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        """Not on the terminal."""
-
-
-@pytest.fixture
-def asking(scripted: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
-    """The command line with a key and a model on this machine."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    yield scripted
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 def sent(run: str, trial: int) -> str:
     with open_run(RunPaths(Path("runs") / run), read_only=True) as folder:
         row = folder.store.get(ReplyRow, trial)
@@ -71,7 +25,8 @@ def sent(run: str, trial: int) -> str:
     return row.reply.prompt
 
 
-@pytest.mark.parametrize("trials", [2, 5, 11])
+# trials that ask: every second one tunes
+@pytest.mark.parametrize("trials", [2, 6, 12])
 def test_the_next_prompt_of_a_run_is_the_one_that_is_sent(
     asking: Call, task: Path, monkeypatch: pytest.MonkeyPatch, trials: int
 ) -> None:
@@ -124,28 +79,29 @@ def test_the_first_prompt_of_a_task_needs_no_key_and_shows_its_kernels(
     assert found.code == 0, found.err
     assert "def forward(x)" in found.out and "# Your reply" in found.out
     assert "no kernel is evaluated: the starting kernels have no times" in found.err
-    assert "trial 2 of scale: first, tier " in found.err and "emulator:l4 NVIDIA L4" in found.out
-    assert re.search(r"## trial 0, scale_a \(fp32, place 1\)", found.out) and re.search(
-        r"## trial 1, scale_b \(fp16, place 1\)", found.out
-    )
     assert (
-        " us"
-        not in found.out.partition("# The best solutions so far")[2].partition(
-            "# A kernel that works"
-        )[0]
+        "trial 2 of scale: first, tier " in found.err and "NVIDIA L4, modelled, sm_89" in found.out
     )
+    # those of the tier that the prompt is for
+    tier = re.search(r"first, tier (\w+)", found.err)[1]
+    solution = {
+        "fp32": r"- Trial 0, scale_a \(fp32, place 1\)",
+        "fp16": r"- Trial 1, scale_b \(fp16,",
+    }
+    assert re.search(solution[tier], found.out)
+    assert " us" not in found.out.partition("# The best solutions so far")[2].partition("\n# ")[0]
     # of the hidden case
-    assert "77" not in found.out.partition("## Cases")[2].partition("## What counts")[0]
+    assert "77" not in found.out.partition("\nCases, with")[2].partition("# The file")[0]
 
 
 def test_the_first_prompt_of_a_task_is_that_of_a_run_without_results(
     asking: Call, task: Path
 ) -> None:
-    asking("run", task, "--run", "one", "--trials", "3", *SHAPE)
+    asking("run", task, "--run", "one", *SHAPE)
     facts = json.loads(asking("prompt", task, "--json").out)
     assert facts["trial"] == 2 and facts["operator"] == "first"
     mine, theirs = (
-        text.partition("## What counts as fast")[0] for text in (facts["prompt"], sent("one", 2))
+        text.partition("# The file you write")[0] for text in (facts["prompt"], sent("one", 2))
     )
     assert mine == theirs
     mine, theirs = (
@@ -158,6 +114,59 @@ def test_the_first_prompt_of_a_task_is_that_of_a_run_without_results(
 def test_an_operator_can_be_asked_for(call: Call, task: Path, operator: str, parents: int) -> None:
     facts = json.loads(call("prompt", task, "--operator", operator, "--json").out)
     assert facts["operator"] == operator and len(facts["parents"]) == parents
+
+
+def test_the_tokens_of_a_prompt_are_printed_by_part(call: Call, task: Path) -> None:
+    found = call("prompt", task, "--operator", "mutate", "--json", "--prompt-tokens", "9000")
+    facts = json.loads(found.out)
+    parts = {part["name"]: part for part in facts["parts"]}
+    assert {"task", "format", "time", "correctness", "what to do", "reply"} <= set(parts)
+    # each part is rounded up, and one empty line lies between two
+    assert abs(sum(part["tokens"] for part in parts.values()) - facts["tokens"]) <= len(parts)
+    assert f"\n  task: {parts['task']['tokens']:,} tokens\n" in found.err
+    small = call("prompt", task, "--operator", "mutate", "--prompt-tokens", "1")
+    assert "  advice: 0 tokens, 1 of 1 left out\n" in small.err
+    assert len(small.out) < len(facts["prompt"]) and "# What to think about" not in small.out
+
+
+def test_the_help_names_the_default_budget(call: Call) -> None:
+    assert f"{PROMPT_TOKENS} by default" in " ".join(str(PromptTokens.__metadata__[0].help).split())
+
+
+def test_own_templates_can_be_tried(call: Call, task: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "_reply.jinja").write_text("# Mine\n")
+    assert call("prompt", task, "--prompts", "mine").out.endswith("\n# Mine\n")
+    (tmp_path / "mine" / "_reply.jinja").write_text("\n{{ nothing }}\n")
+    found = call("prompt", task, "--prompts", "mine")
+    assert found.code == 2 and "mine/_reply.jinja:2: 'nothing' is undefined" in found.err
+
+
+def test_a_run_keeps_its_prompt_options_and_a_resume_may_change_them(
+    asking: Call, task: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "_reply.jinja").write_text("# Mine\n")
+    options = ("--prompts", "mine", "--prompt-tokens", "2900", "--tune-share", "0")
+    assert asking("run", task, "--run", "one", "--trials", "3", *SHAPE, *options).code == 0
+    assert sent("one", 2).endswith("\n# Mine\n")
+    given = asking("prompt", "--run", "one").out
+    assert given.endswith("\n# Mine\n") and "# Mine" not in asking("prompt", task).out
+    assert asking("resume", "one", "--trials", "4").code == 0
+    assert sent("one", 3) == given
+    more = asking("resume", "one", "--trials", "5", "--prompt-tokens", "9000")
+    assert "--prompt-tokens 2900 -> 9000" in more.err
+    assert sent("one", 4).endswith("\n# Mine\n") and len(sent("one", 4)) > len(given)
+
+
+def test_templates_that_cannot_be_used_stop_a_run_before_it_starts(
+    asking: Call, task: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "frist.jinja").write_text("x")
+    found = asking("run", task, "--run", "one", "--trials", "3", *SHAPE, "--prompts", "mine")
+    assert found.code == 2 and "frist.jinja: no prompt uses a template of this name" in found.err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_an_operator_without_enough_parents_is_refused(call: Call, task: Path) -> None:
@@ -189,7 +198,7 @@ def test_a_reply_without_a_kernel_gives_the_repair_turn(
     [
         ([], "expected either a TASK or --run RUN, got neither"),
         (["layernorm", "--run", "one"], "expected either a TASK or --run RUN, got both"),
-        (["--run", "one", "--seed", "3"], "--kernel, --device and --seed are for a TASK"),
+        (["--run", "one", "--seed", "3"], "--kernel, --device, --seed and --method are for a TASK"),
         (["layernorm", "--reply", "nowhere"], "--reply: nowhere cannot be read"),
         (["layernorm", "--device", "emulator:x"], "no target 'x'"),
     ],
@@ -203,5 +212,6 @@ def test_wrong_combinations_of_options_are_refused(
 
 def test_the_target_of_a_device_is_in_the_prompt(call: Call) -> None:
     assert (
-        "emulator:a100 NVIDIA A100" in call("prompt", "layernorm", "--device", "emulator:a100").out
+        "NVIDIA A100 SXM 80GB, modelled, sm_80"
+        in call("prompt", "layernorm", "--device", "emulator:a100").out
     )

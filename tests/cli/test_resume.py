@@ -26,6 +26,7 @@ from evoengine.search.run_engine import starting_kernels
 from evoengine.store.sqlite_store import SqliteStore
 from tests.cli.conftest import Call
 from tests.generate.chat_server import Step, chat_server, completion, http
+from tests.sampling import Entry, Sampling
 from tests.scale_task import kernel, write_task
 
 ROOT = Path(__file__).parents[2]
@@ -57,10 +58,10 @@ def test_after_a_resume_every_trial_that_was_open_has_a_line_and_no_other(
 
 
 def test_show_and_resume_count_the_same_trials_as_settled_wherever_a_run_was_cut(
-    scripted: Call, task: Path
+    scripted: Call, task: Path, sampling: Sampling
 ) -> None:
     scripted("run", task, "--run", "whole", "--trials", "12", "--in-flight", "3")
-    for cut in range(2, 12):
+    for cut in (entry.name for entry in sampling.draw("cuts", map(Entry, range(2, 12)), 4)):
         shutil.copytree("runs/whole", f"runs/cut{cut}")
         with closing(sqlite3.connect(f"runs/cut{cut}/run.db")) as database:
             for table in ("verdict_bodies", "verdicts"):
@@ -119,6 +120,8 @@ def test_fewer_trials_than_are_proposed_are_refused(stopped: Call) -> None:
         ("--kernel", "a.cu"),
         ("--check", "none"),
         ("--in-flight", "3"),
+        ("--method", "free"),
+        ("--tier", "fp16"),
     ],
 )
 def test_what_a_resume_may_not_change_is_refused_with_the_reason(
@@ -245,7 +248,7 @@ def test_a_run_of_0_1_0_is_shown_as_it_was(scripted: Call, run_of_0_1_0: Path) -
     before = (run_of_0_1_0 / "run.db").read_bytes()
     shown = json.loads(scripted("show", "one", "--json").out)
     assert (shown["settled"], shown["usage"]["prompt_tokens"], shown["changes"]) == (14, 12096, [])
-    assert shown["unanswered"] == {"requests": 0, "most_usd": 0.0, "unpriced": 0}
+    assert Unanswered.model_validate(shown["unanswered"]) == Unanswered()
     assert (run_of_0_1_0 / "run.db").read_bytes() == before
 
 
@@ -525,6 +528,8 @@ def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(
                 "9",
                 "--in-flight",
                 "3",
+                "--tune-share",
+                "0",
                 "--model",
                 "gpt-4.1",
                 "--cost-cap",
@@ -550,6 +555,7 @@ def test_a_request_under_way_when_the_run_is_killed_counts_as_possibly_paid(
         lost = store.spent().unanswered
     assert lost.requests == sent == 3
     assert 0.1 < lost.most_usd < 1.0
+    assert lost.most_tokens > 3 * 16384 and lost.uncounted == 0, "prompts, and replies at most"
     shown = json.loads(call("show", "one", "--json").out)
     assert Unanswered.model_validate(shown["unanswered"]) == lost
     assert re.search(

@@ -1,12 +1,12 @@
-"""Emulators whose fork servers stay for the next test: importing torch takes one five seconds of a
-core. Each executor still has workers of its own.
+"""Fork servers that stay for the next test: importing torch takes one five seconds of a core. Each
+device still has workers of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,31 +31,33 @@ class KeptForkServer(ForkServer):
         await super().close()
 
 
-class KeptEmulators:
-    """Emulators by target with all checks, and the event loop in which they run."""
+class KeptForkServers:
+    """Fork servers by module and arguments, and the event loop in which they run."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="evoengine-tests-")
         self._runner = asyncio.Runner()
-        self._servers: dict[str, KeptForkServer] = {}
+        self._servers: dict[tuple[str, ...], KeptForkServer] = {}
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """What `work` returns; its devices are those of `device`."""
         return self._runner.run(work)
 
-    def device(self, target: str, seeds: str = "") -> WorkerDevice:
-        """A device that was not started; its references are cached for all tests. `seeds` stands
-        for the secret that inputs are drawn by.
+    def server(self, module: str, arguments: Sequence[str] = ()) -> KeptForkServer:
+        """The one that forks workers of `module`, the same for the same arguments."""
+        return self._servers.setdefault((module, *arguments), KeptForkServer(module, arguments))
+
+    def device(self, target: str, seeds: str = "", threads: int | None = None) -> WorkerDevice:
+        """An emulator with all checks that was not started; its references are cached for all
+        tests. `seeds` stands for the secret that inputs are drawn by.
         """
         folder = Path(self._folder.name, f"{target} {digest(seeds)}")
         if seeds:
             folder.mkdir(exist_ok=True)
             folder.joinpath(SEEDS_FILE).write_text(seeds)
-        made = emulator_device(target, CHECKS, folder)
+        made = emulator_device(target, CHECKS, folder, threads)
         own = made._fork_server
-        made._fork_server = self._servers.setdefault(
-            folder.name, KeptForkServer(own._module, own._arguments)
-        )
+        made._fork_server = self.server(own._module, own._arguments)
         return made
 
     def close(self) -> None:
@@ -66,6 +68,6 @@ class KeptEmulators:
 
 
 @cache
-def kept() -> KeptEmulators:
+def kept() -> KeptForkServers:
     """Those of this process; conftest.py closes them."""
-    return KeptEmulators()
+    return KeptForkServers()

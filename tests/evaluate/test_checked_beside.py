@@ -421,3 +421,52 @@ def test_its_process_has_the_lowest_priority_little_memory_and_no_gpu(tmp_path: 
 
     assert asyncio.run(judged()) == ""
     assert facts.read_text() == repr((19, (MEMORY_BYTES, MEMORY_BYTES), ""))
+
+
+def test_several_emulators_follow_several_candidates_at_once(tmp_path: Path) -> None:
+    path = write_task(tmp_path)
+    task, events = load_task(path), list[str]()
+    made = list[Watched]()
+
+    def watched(arch: str) -> Device:
+        made.append(Watched(kept().device("h200"), events))
+        made[-1].allowed.clear()
+        return made[-1]
+
+    async def judged() -> list[str]:
+        clang = CompilePool(2, tmp_path / "ptx", module=CLANG)
+        beside = CheckedBeside(task, str(path), clang, watched, emulators=2)
+        try:
+            await beside.start(SCRIPTED_GPU)
+            names = ["one", "other", "third"]
+            for name in names:
+                beside.begin(candidate(CLEAN, name))
+            await asyncio.gather(*(emulator.asked.wait() for emulator in made))
+            waiting = [asked.candidate.plan.name for asked in beside._waiting]
+            for emulator in made:
+                emulator.allowed.set()
+            found = await asyncio.gather(
+                *(beside.result(candidate(source)) for source in (CLEAN, MISSING)),
+                *(beside.result(candidate(CLEAN, name)) for name in names),
+            )
+            assert [item.fault is None for item in found] == [True, False, True, True, True]
+            return waiting
+        finally:
+            await beside.close()
+
+    assert len(kept().run(judged())) == 1, "two of three are followed at once"
+    assert len(made) == 2
+
+
+def test_an_unsupported_specialisation_is_the_problem_of_its_own_case(tmp_path: Path) -> None:
+    lacking = (
+        '#if SIZE == 4096\n asm volatile("barrier.cluster.arrive;");\n#endif\n __syncthreads();'
+    )
+    source = KERNEL.replace("BARRIER", lacking).replace(
+        "precision: exact\n", "precision: exact\nconstants: {SIZE: N}\n"
+    )
+    _, verified = kept().run(pair(Bench(tmp_path), source))
+    assert verified.checked_problem.startswith("unsupported: ")
+    assert verified.checked_problem.endswith("followed on 1 of 3 cases")
+    followed = {check.case for check in verified.checks if check.checked is not None}
+    assert followed == {"small"}

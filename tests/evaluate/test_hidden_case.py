@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import pytest
 
+from evoengine.emulator.check.finding_words import words_of
 from evoengine.emulator.check.findings import Finding, FindingKind, Space
 from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.hidden_case import failure_words, report_without_sizes, without_sizes
@@ -95,6 +96,6 @@ def test_a_refusal_loses_its_text_only_if_it_is_about_a_hidden_case() -> None:
 @pytest.mark.parametrize("kind", FindingKind)
 def test_every_kind_of_finding_of_checked_mode_is_known(kind: FindingKind) -> None:
     numbers = dict.fromkeys((item.name for item in fields(Finding)), 777)
-    line = Finding(**{**numbers, "kind": kind, "space": Space.SHARED}).describe()
+    line = words_of(Finding(**{**numbers, "kind": kind, "space": Space.SHARED}))
     words = failure_words(Status.fault, line)
     assert words != "a fault in a hidden case" and "777" not in words

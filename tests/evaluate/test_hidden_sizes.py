@@ -266,11 +266,12 @@ class Judged:
             elites=(elite,) if verdict.status is Status.correct else (),
             recent=(evaluated,),
             pending=_never,
+            settled=2,
         )
         prompts = Prompts(self.path)
         parents = {"first": (), "mutate": (evaluated,), "crossover": (evaluated, evaluated)}
         texts = [
-            prompts.render(OperatorChoice(operator, "fp32", chosen), request)
+            prompts.render(OperatorChoice(operator, "fp32", chosen), request).text
             for operator, chosen in parents.items()
         ]
         reply = Reply(model="m", prompt="p", text=f"```cuda\n{probe.source}```\n")
@@ -283,7 +284,7 @@ class Judged:
         self.runner.close()
 
 
-async def _never() -> tuple[Proposal, ...]:
+async def _never(wanted: object) -> tuple[Proposal, ...]:
     raise AssertionError("nothing is in flight")
 
 

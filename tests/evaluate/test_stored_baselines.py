@@ -19,7 +19,6 @@ from evoengine.errors import TaskError
 from evoengine.evaluate import stored_baselines
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.cuda_driver import cuda_devices
-from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.grader_device import GraderDevice, cuda_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.stored_baselines import StoredBaselines
@@ -30,6 +29,7 @@ from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import source
 from tests.evaluate.device.scripted_worker import ENVIRONMENT
 from tests.evaluate.device.test_contract import SCRIPTED, TASK
+from tests.evaluate.kept_fork_server import kept
 
 BASELINES = (
     "baselines: {torch: scale.py:forward, other: scale.py:forward, broken: scale.py:forward}"
@@ -69,7 +69,7 @@ class Bench:
 
     def start(self, **options: Any) -> ExecutorStart:
         async def started() -> ExecutorStart:
-            device = GraderDevice(ForkServer(SCRIPTED))
+            device = GraderDevice(kept().server(SCRIPTED))
             executor = LocalExecutor(
                 load_task(self.path),
                 str(self.path),
@@ -82,7 +82,7 @@ class Bench:
             finally:
                 await executor.close()
 
-        return asyncio.run(started())
+        return kept().run(started())
 
 
 @pytest.fixture

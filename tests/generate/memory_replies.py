@@ -16,6 +16,7 @@ class MemoryReplies:
     events: list[str] = field(default_factory=list)
     # of every request: its turn, and the most that it can cost
     sent: list[tuple[int, float | None]] = field(default_factory=list)
+    most_tokens: list[int] = field(default_factory=list)  # of every request, reply included
     # number of a request: its reason, and whether it may have been paid for
     failed: dict[int, tuple[str, bool]] = field(default_factory=dict)
 
@@ -29,8 +30,13 @@ class MemoryReplies:
         self.events.append(f"commit {turn}")
         return reply
 
-    def send(self, turn: int, most_usd: float | None) -> int:
+    @property
+    def has_reply(self) -> bool:
+        return 0 in self.stored
+
+    def send(self, turn: int, most_usd: float | None, most_tokens: int) -> int:
         self.sent.append((turn, most_usd))
+        self.most_tokens.append(most_tokens)
         return len(self.sent) - 1
 
     def fail(self, number: int, reason: str, maybe_paid: bool) -> None:

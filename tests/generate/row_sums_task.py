@@ -206,10 +206,13 @@ def request(
         elites=tuple(held),
         recent=recent,
         pending=_never_awaited,
+        settled=trial,
+        asking=trial - len(seeds),
+        asking_settled=trial - len(seeds),
     )
 
 
-async def _never_awaited() -> tuple[Proposal, ...]:
+async def _never_awaited(wanted: object) -> tuple[Proposal, ...]:
     raise AssertionError(
         "requests to a model would no longer be in flight together if one waited for those"
         " before it"

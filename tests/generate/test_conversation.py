@@ -11,6 +11,7 @@ from evoengine.evaluate.compile.includes import check_includes
 from evoengine.generate.circuit_breaker import RequestRefused
 from evoengine.generate.conversation import Conversation, Prompt
 from evoengine.generate.operators import OperatorChoice
+from evoengine.generate.parsed_reply import ParsedReply
 from evoengine.generate.prompt_templates import Prompts
 from evoengine.records import Proposal, Reply
 from tests.generate.row_sums_task import evaluated, kernel, request
@@ -63,6 +64,29 @@ def test_the_repair_prompt_holds_the_first_one_the_reply_and_its_problem(task_pa
     first, second = answers.prompts
     assert second.startswith(first)
     assert BAD in second and "the reply holds no code block" in second
+
+
+def test_the_repair_prompt_of_a_kernel_holds_the_task_and_this_kernel_only(task_path: Path) -> None:
+    unknown = kernel("wanted").replace("precision: fp32", "precision: fp99")
+    answers = Answers(task_path, f"```cuda\n{unknown}```", GOOD)
+    assert converse(task_path, answers).operator == "repair"
+    first, second = answers.prompts
+    common = first[: first.index("# What to think about")]
+    assert second.startswith(common) and unknown in second and "no tier" in second
+    assert PARENT.source not in second and "Make this kernel faster." not in second
+    assert len(second) < len(first)
+
+
+def test_a_reply_that_was_cut_is_repaired_with_the_whole_first_prompt(task_path: Path) -> None:
+    asked, choice = (
+        request(task_path, elites=(PARENT,)),
+        OperatorChoice("mutate", "fp32", (PARENT,)),
+    )
+    prompts = Prompts(task_path)
+    reply = Reply(model="m", prompt="p", text="", finish_reason="length")
+    found = prompts.repair(choice, asked, reply, ParsedReply(kernel(), "cut", "", "")).text
+    assert found.startswith(prompts.render(choice, asked).text)
+    assert "The reply was cut because it became too long." in found
 
 
 @pytest.mark.parametrize(

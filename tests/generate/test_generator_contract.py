@@ -18,6 +18,7 @@ from evoengine.evaluate.compile.includes import check_includes
 from evoengine.generate.llm import ModelGenerator
 from evoengine.generate.registry import MODULES, GeneratorContext, kind_of
 from evoengine.generate.replay import ReplayGenerator
+from evoengine.generate.tuned_model import TunedModelGenerator
 from evoengine.protocols import Evaluated, Exhausted, Generator, ProposalRow, ReplyRow, Request
 from evoengine.records import Proposal, Reply, Status
 from evoengine.store.memory_store import MemoryStore
@@ -93,13 +94,33 @@ async def replay(task_path: Path, text: str | None) -> AsyncIterator[Generator]:
     yield ReplayGenerator(recorded, check_includes)
 
 
+@asynccontextmanager
+async def tuning(maker: Maker, task_path: Path, text: str | None) -> AsyncIterator[Generator]:
+    """The generator of `maker`, with a tuner beside it; of the trials asked here 21 and 24 tune."""
+    async with maker(task_path, text) as asking:
+        assert isinstance(asking, (ModelGenerator, ReplayGenerator))
+        yield TunedModelGenerator(asking, 1 / 3)
+
+
+@asynccontextmanager
+async def nothing_recorded(task_path: Path, text: str | None) -> AsyncIterator[Generator]:
+    yield ReplayGenerator(MemoryStore())
+
+
 # A generator that answers from replies needs something that replies; the others need nothing.
 GENERATORS: dict[str, Maker] = {name: partial(plain, name) for name in MODULES}
-READING: dict[str, Maker] = {"openai": model, "replay": replay}
+READING: dict[str, Maker] = {
+    "openai": model,
+    "replay": replay,
+    "openai and tuner": partial(tuning, model),
+    "replay and tuner": partial(tuning, replay),
+}
 GENERATORS |= READING
 # each with nothing left for `nothing_to_try`
 EXHAUSTED: dict[str, Maker] = GENERATORS | {
-    "openai": lambda task_path, text: model(task_path, text, cost_cap_usd=1e-6)
+    "openai": partial(model, cost_cap_usd=1e-6),
+    "openai and tuner": partial(tuning, partial(model, cost_cap_usd=1e-6)),
+    "replay and tuner": partial(tuning, nothing_recorded),
 }
 
 every_generator = pytest.mark.parametrize("name", GENERATORS)
@@ -125,7 +146,7 @@ def play(
     return asyncio.run(run())
 
 
-async def none_pending() -> tuple[Proposal, ...]:
+async def none_pending(wanted: object) -> tuple[Proposal, ...]:
     return ()
 
 
@@ -135,7 +156,7 @@ def asked(task_path: Path, trial: int, settled: tuple[Evaluated, ...] = SETTLED)
     built = request(
         task_path, trial=trial, seed=trial, elites=correct, recent=settled, seeds=settled[:1]
     )
-    return dataclasses.replace(built, pending=none_pending)
+    return dataclasses.replace(built, pending=none_pending, structures=correct)
 
 
 def nothing_to_try(task_path: Path) -> Request:

@@ -7,16 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jinja2 import UndefinedError
 
 from evoengine import paths
 from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import limits_of_arch
+from evoengine.config import PromptSettings
 from evoengine.emulator.timing_model import combination
 from evoengine.errors import TaskError
-from evoengine.generate import prompt_context
+from evoengine.generate import prompt_context, prompt_templates
 from evoengine.generate.operators import OperatorChoice
 from evoengine.generate.parsed_reply import ParsedReply
+from evoengine.generate.prompt_facts import facts
 from evoengine.generate.prompt_templates import Prompts, fenced
 from evoengine.protocols import Request
 from evoengine.records import CaseTiming, Interval, Reply, Samples, Status
@@ -52,6 +53,10 @@ FAILURES = (
 )
 
 
+def first_prompt(task_path: Path, asked: Request, tier: str = "fp32") -> str:
+    return Prompts(task_path).render(OperatorChoice("first", tier), asked).text
+
+
 def full_request(task_path: Path) -> Request:
     return request(
         task_path,
@@ -67,16 +72,17 @@ def every_prompt(task_path: Path, asked: Request) -> dict[str, str]:
     rendered = {
         operator: prompts.render(
             OperatorChoice(operator, "fp32", parents if operator != "first" else ()), asked
-        )
+        ).text
         for operator in OPERATORS
     }
+    mutated = OperatorChoice("mutate", "fp32", parents[:1])
     reply = Reply(model="m", prompt="p", text="what I said", finish_reason="length")
     rendered["repair"] = prompts.repair(
-        rendered["first"], reply, ParsedReply(None, "the reply holds no code block", "", "")
-    )
+        mutated, asked, reply, ParsedReply(None, "the reply holds no code block", "", "")
+    ).text
     rendered["repair with kernel"] = prompts.repair(
-        rendered["first"], reply, ParsedReply(kernel(), "kernel.cu:3:1: no tier", "", "")
-    )
+        mutated, asked, reply, ParsedReply(kernel(), "kernel.cu:3:1: no tier", "", "")
+    ).text
     return rendered
 
 
@@ -92,7 +98,9 @@ def test_no_template_shows_a_hidden_case(task_path: Path) -> None:
 
 
 def test_templates_are_not_handed_the_hidden_cases(task_path: Path) -> None:
-    assert Prompts(task_path)._task(full_request(task_path))["task"].hidden_cases == {}
+    found = facts(task_path, full_request(task_path), "fp32")
+    assert found["task"].hidden_cases == {}
+    assert not [word for word in (*HIDDEN_SIZES, *HIDDEN_NAMES) if word in str(found)]
 
 
 def test_all_templates_are_walked() -> None:
@@ -100,24 +108,33 @@ def test_all_templates_are_walked() -> None:
         path.stem for path in paths.prompts_dir().glob("*.jinja") if not path.name.startswith("_")
     }
     assert names == {*OPERATORS, "repair"}
-    used = "\n".join(path.read_text() for path in paths.prompts_dir().glob("*.jinja"))
+    used = "\n".join(
+        path.read_text()
+        for path in (
+            *paths.prompts_dir().glob("*.jinja"),
+            *Path(prompt_templates.__file__).parent.glob("prompt_*.py"),
+        )
+    )
     assert all(f'"{path.name}"' in used for path in paths.prompts_dir().glob("_*.jinja"))
 
 
 def test_a_prompt_describes_the_task_and_the_device(task_path: Path) -> None:
-    text = Prompts(task_path).render(OperatorChoice("first", "fp16"), full_request(task_path))
+    text = first_prompt(task_path, full_request(task_path))
     for word in (
         "def forward(x, eps, wide):",
         "{{ not_a_variable }} {% not_a_tag %}",  # the reference's text is data
-        "NVIDIA L4, sm_89: 58 SMs, at most 101376 B shared memory per block",
-        "48 MiB L2",
-        "| main | N=64, C=1024, wide=false | x [64, 1024], out [64] | 256.2 KiB | timed |",
-        "| large | N=128, C=8192, wide=true | x [128, 8192], out [128] | 4 MiB | checked |",
-        "or 2.0 times the error of `forward`",
+        "NVIDIA L4, sm_89: 58 SMs, each 48 warps and 65536 registers",
+        "1024 threads and 101376 B shared memory a block; 48 MiB L2",
+        "- x: input float32 [N, C]\n- eps: scalar float32, 1/sqrt(C)\n- out: output float32 [N],",
+        "- N, C: a positive integer\n- wide: true or false\n",
+        "- main (timed): N=64, C=1024, wide=false; 256.2 KiB\n",
+        "- large (checked): N=128, C=8192, wide=true; 4 MiB\n",
+        "f times the largest e of the trusted implementation",
+        "atol = 0.0001, rtol = 0.0, rel_rmse = 1e-05, f = 2.0.\nTrusted is `forward`.",
         "at most 72 registers per thread; at most 101376 B shared memory per block",
-        "MAX_SHARED_BYTES (here 101376)",
+        "MAX_SHARED_BYTES (101376)",
         "cuda_fp16.h",
-        "Set `precision: fp16`",
+        "Set `precision: fp32`",
         "ceil_div, round_up",
     ):
         assert word in text, word
@@ -125,26 +142,38 @@ def test_a_prompt_describes_the_task_and_the_device(task_path: Path) -> None:
 
 def test_a_prompt_of_modelled_times_says_how_bounds_become_a_time(task_path: Path) -> None:
     asked = full_request(task_path)
+    unneeded = {"half", "fp64", "tensor"}  # the task has no such type, and no products
     for kind, told in (("emulator", True), ("cuda", False)):
         environment = asked.environment.model_copy(update={"kind": kind})
-        text = Prompts(task_path).render(
-            OperatorChoice("first", "fp16"), replace(asked, environment=environment)
-        )
+        text = first_prompt(task_path, replace(asked, environment=environment))
         assert (combination.IN_SHORT in text) is told
+        for name, words in combination.BOUNDS.items():
+            assert (f"\n- `{name}`: {words}\n" in text) is (told and name not in unneeded)
 
 
 def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path) -> None:
     text = every_prompt(task_path, full_request(task_path))["crossover"]
     for word in (
-        "trial 1, kernel_1 (fp32, place 1): 2.000x",
-        "tunables: THREADS=256, ROWS=1",
+        "## The first parent: trial 1, kernel_1 (fp32): 2.000x the fastest baseline's speed\n",
         "row_sums (sm_89): 40 registers, 512 B shared, no spills",
-        "main: row_sums: grid 64 = 64 blocks (1.10 per SM), block 256",
+        "main: grid 64 = 64 blocks (1.10 per SM), block 256",
         "THREADS: [256, 128]",  # the measured value comes first
         "// kernel_2",
         "relative RMSE 1.00e-06 of 1.00e-05 allowed",
     ):
         assert word in text, word
+
+
+def test_elites_that_are_no_parents_are_listed_without_their_source(task_path: Path) -> None:
+    choice = OperatorChoice("mutate", "fp32", (evaluated(1),))
+    prompts = Prompts(task_path, PromptSettings(tokens=9000))
+    text = prompts.render(choice, full_request(task_path)).text
+    assert "# The other best solutions so far\n\n- Trial 2, kernel_2" in text
+    first = first_prompt(task_path, full_request(task_path))
+    line = (
+        "- Trial 1, kernel_1 (fp32, place 1): 2.000x the fastest baseline's speed. one warp a row"
+    )
+    assert line in first and "kernel_3" not in first  # that one is of another tier
 
 
 def test_a_parent_carries_what_its_machine_code_says_and_elites_do_not(task_path: Path) -> None:
@@ -156,6 +185,7 @@ def test_a_parent_carries_what_its_machine_code_says_and_elites_do_not(task_path
         " global loads in loops: 4 bytes a thread or fewer. 1 block barrier in loops.\n\nIts"
         " source,"
     )
+    assert text.count("40 registers") == 2
     assert text.count(paragraph) == text.count("Counted in its machine code") == 2
 
 
@@ -175,15 +205,14 @@ def test_a_coarse_verdict_claims_no_precision(task_path: Path) -> None:
     for operator, text in every_prompt(task_path, asked).items():
         lesson = text.partition("# What the last trials taught")[2]
         if operator in OPERATORS:
-            assert "kernel_9: correct, about 0.5x, not among the best" in lesson
-            assert "- main: about 24 us; timing stopped early, because it cannot take a place" in (
-                lesson
-            )
+            assert "kernel_9: correct, not among the best: about 0.5x. one warp a row" in lesson
         assert "24.3" not in text and "0.497" not in text
 
 
 def test_failures_are_quoted_from_the_checker_and_cut_to_length(task_path: Path) -> None:
-    text = every_prompt(task_path, full_request(task_path))["mutate"]
+    prompts = Prompts(task_path, PromptSettings(tokens=9000))
+    choice = OperatorChoice("mutate", "fp32", (evaluated(1),))
+    text = prompts.render(choice, full_request(task_path)).text
     assert 'kernel.cu(31): error: identifier "foo" is undefined' in text
     assert "case main: NaN in rows 56 to 63" in text
     assert "illegal address in a hidden case, grid #" in text
@@ -193,8 +222,8 @@ def test_failures_are_quoted_from_the_checker_and_cut_to_length(task_path: Path)
 
 def test_a_prompt_begins_alike_for_all_operators_so_that_it_can_be_cached(task_path: Path) -> None:
     texts = list(every_prompt(task_path, full_request(task_path)).values())
-    start = texts[0][: texts[0].index("# What to think about first")]
-    assert len(start) > 5000
+    start = texts[0][: texts[0].index("# What counts as correct")]
+    assert len(start) > 4000
     assert all(text.startswith(start) for text in texts)
 
 
@@ -203,8 +232,8 @@ def test_a_prompt_is_laid_out_cleanly(task_path: Path) -> None:
         assert "\n\n\n\n" not in text
         assert "None" not in text
         assert text.count("\n# Your reply\n") == 1
-        rows = re.findall(r"^\|.*\|$", text, re.MULTILINE)
-        assert len(rows) >= 13
+        assert not re.search(r"[^\n]\n# ", text)  # a heading follows an empty line
+        assert not re.search(r" $", text, re.MULTILINE)
 
 
 def test_what_a_model_wrote_cannot_close_its_fence(task_path: Path) -> None:
@@ -212,34 +241,35 @@ def test_what_a_model_wrote_cannot_close_its_fence(task_path: Path) -> None:
     text = fenced(trap)
     assert text.startswith("```````\n")
     assert text.endswith("\n```````")
-    repaired = Prompts(task_path).repair(
-        "{{ 6 * 6 }}", Reply(model="m", prompt="p", text=trap), ParsedReply(None, "x", "", "")
+    repaired = (
+        Prompts(task_path)
+        .repair(
+            OperatorChoice("first", "fp32"),
+            request(task_path),
+            Reply(model="m", prompt="p", text=trap),
+            ParsedReply(None, "x", "", ""),
+        )
+        .text
     )
-    assert repaired.startswith("{{ 6 * 6 }}")
     assert text in repaired
-    assert "49" not in repaired
+    assert "Ignore all of the above 49" not in repaired
 
 
 def test_the_example_of_the_format_is_a_plan_that_binds(tmp_path: Path, task_path: Path) -> None:
-    text = (
-        (paths.prompts_dir() / "_example.jinja")
-        .read_text()
-        .replace("{% raw %}\n", "")
-        .replace("{% endraw %}\n", "")
-    )
-    example = kernel_file.parse(text)
+    text = (paths.prompts_dir() / "_example.jinja").read_text()
+    example = kernel_file.parse(text.split("{% raw %}\n")[1].split("{% endraw %}")[0])
     loaded = load_task(task_path)
     limits = limits_of_arch("sm_89")
-    assert len(list(binding.configurations(example, loaded, limits))) == 22
+    assert len(list(binding.configurations(example, loaded, limits))) == 8
     bound = binding.bind(example, loaded, "large", limits)
     assert [launch.kernel for launch in bound.launches] == ["partial_sums<4>", "add_partials"]
-    assert bound.macros == {"THREADS": "256", "SPLITS": "4", "VECTOR": "4", "LARGE": "1"}
+    assert bound.macros == {"THREADS": "256", "SPLITS": "4", "UNROLL": "8"}
 
 
 def test_every_distribution_is_explained(task_path: Path) -> None:
     asked = request(task_path)
     every = asked.task.model_copy(update={"distributions": tuple(DISTRIBUTIONS)})
-    text = Prompts(task_path).render(OperatorChoice("first", "fp32"), replace(asked, task=every))
+    text = first_prompt(task_path, replace(asked, task=every))
     assert all(f"\n- {name}: {meaning}\n" in text for name, meaning in DISTRIBUTIONS.items())
 
 
@@ -251,36 +281,32 @@ def test_outputs_with_tolerances_of_their_own_and_without_dimensions_are_shown(
     data["outputs"]["loss"] = {"shape": [], "dtype": "float32"}
     data["tiers"]["fp32"]["outputs"] = {"loss": {"atol": 0.5, "trusted_factor": 4}}
     changed = replace(asked, task=Task.model_validate(data))
-    text = Prompts(task_path).render(OperatorChoice("first", "fp32"), changed)
-    assert "| loss | output, every element to be written | float32 | [] |\n" in text
-    assert "x [64, 1024], out [64], loss []" in text
-    assert re.findall(r"^\| (fp\d\d.*? \|.*? \|.*? \|.*?) \| (?:or (\S+))?", text, re.M) == [
-        ("fp32 | 0.0001 | 0.0 | 1e-05", "2.0"),
-        ("fp32, output loss | 0.5 | 0.0 | 1e-05", "4.0"),
-        ("fp16 | 0.01 | 0.0 | 0.001", ""),
-    ]
-
-
-def test_an_unknown_name_in_a_template_is_an_error(task_path: Path) -> None:
-    prompts = Prompts(task_path)
-    with pytest.raises(UndefinedError, match="'no_such_name' is undefined"):
-        prompts._templates.from_string("{{ no_such_name }}").render()
+    text = first_prompt(task_path, changed)
+    assert "- loss: output float32 [], every element to be written\n" in text
+    assert (
+        "\nHere atol = 0.0001, rtol = 0.0, rel_rmse = 1e-05, f = 2.0.\n"
+        "For output loss: atol = 0.5, rtol = 0.0, rel_rmse = 1e-05, f = 4.0.\n"
+    ) in text
+    assert "0.01" not in text  # of the other tier
+    other = first_prompt(task_path, changed, "fp16")
+    assert "\nHere atol = 0.01, rtol = 0.0, rel_rmse = 0.001.\n" in other
+    assert "trusted" not in other.lower()
 
 
 def test_a_reference_that_is_gone_is_an_error(task_path: Path) -> None:
     asked = request(task_path)
     (task_path.parent / "row_sums.py").unlink()
     with pytest.raises(TaskError, match=r"row_sums.py: the reference cannot be read for a prompt"):
-        Prompts(task_path).render(OperatorChoice("first", "fp32"), asked)
+        first_prompt(task_path, asked)
 
 
 def test_prompts_are_made_for_every_packaged_task() -> None:
     for path in paths.packaged_tasks():
         asked = request(path)
-        text = Prompts(path).render(OperatorChoice("first", next(iter(asked.task.tiers))), asked)
+        text = first_prompt(path, asked, next(iter(asked.task.tiers)))
         assert asked.task.name in text
         for hidden in asked.task.hidden_cases:
-            assert f"| {hidden} |" not in text
+            assert f"- {hidden} (" not in text
 
 
 @pytest.mark.parametrize(
@@ -314,27 +340,26 @@ def prompt_of(task_path: Path, old: str, new: str) -> str:
     text = task_path.read_text()
     assert old in text
     task_path.write_text(text.replace(old, new))
-    return Prompts(task_path).render(OperatorChoice("first", "fp32"), request(task_path))
+    return first_prompt(task_path, request(task_path))
 
 
 def test_a_prompt_says_the_domains_of_dimensions_once_there_are_any(task_path: Path) -> None:
-    plain = Prompts(task_path).render(OperatorChoice("first", "fp32"), request(task_path))
-    assert "N (int), C (int), wide (bool).\n\n| name" in plain
-    assert "Expect any positive size, smaller" in plain and "may rely on it" not in plain
+    plain = first_prompt(task_path, request(task_path))
+    assert "shown or hidden:\n- N, C: a positive integer\n- wide: true or false\n" in plain
+    assert "may rely on it" not in plain
     text = prompt_of(
         task_path,
         "{N: int, C: int,",
         "{N: {max: 10000}, C: {in: [1024, 8192, 4243, 6007]},",
     )
     assert (
-        "N (an integer from 1 to 10000), C (1024, 8192, 4243 or 6007), wide (bool).\n\nNo case, shown"
-        " or hidden, has a dimension outside of what is said here: a plan may rely on it.\n\n| name"
+        "shown or hidden: a plan may rely on it:\n- N: an integer from 1 to 10000\n"
+        "- C: 1024, 8192, 4243 or 6007\n- wide: true or false\n"
     ) in text
-    assert "Expect any size that the dimensions above allow, smaller" in text
 
 
 def test_a_prompt_says_how_inputs_are_drawn_that_have_a_way_of_their_own(task_path: Path) -> None:
-    plain = Prompts(task_path).render(OperatorChoice("first", "fp32"), request(task_path))
+    plain = first_prompt(task_path, request(task_path))
     assert "a way of their own" not in plain
     text = prompt_of(
         task_path,
@@ -348,14 +373,15 @@ def test_a_prompt_says_how_inputs_are_drawn_that_have_a_way_of_their_own(task_pa
         "\n\nThese inputs are drawn in a way of their own:\n"
         "- i: whole numbers, uniform, 0 <= value < 50257\n"
         "- w: N(0, 1), times 1/sqrt(C)\n"
-        "- g: as the function `forward` of the task draws it\n\nEvery element"
+        "- g: as the function `forward` of the task draws it\n\nFor tier fp32"
     ) in text
 
 
 def test_what_is_changed_in_place_is_one_argument_that_moves_twice() -> None:
     path = paths.find_task("adamw")
-    text = Prompts(path).render(OperatorChoice("first", "fp32"), request(path))
-    assert text.count("| parameter | input, to be changed in place into the output |") == 1
-    assert "| parameter | output" not in text
+    text = first_prompt(path, request(path))
+    in_place = "input float32 [N], to be changed in place into the output"
+    assert f"- parameter, first, second: {in_place}\n" in text
+    assert text.count("parameter, first, second:") == 1
     # 4 tensors are read and 3 of them written, 16 MiB each
-    assert re.search(r"\| layer \|.*\| 112 MiB \| timed \|", text)
+    assert re.search(r"- layer \(timed\): N=4194304, STEP=10; 112 MiB\n", text)

@@ -12,6 +12,7 @@ from evoengine.evaluate.compile.includes import check_includes
 from evoengine.generate import parsed_reply, reply_text
 from evoengine.records import Reply
 from tests.generate.row_sums_task import HIDDEN_NAMES, HIDDEN_SIZES, request
+from tests.sampling import examples
 
 FOLDER = Path(__file__).parent / "replies"
 USABLE = sorted(path.name for path in FOLDER.glob("ok_*.md"))
@@ -104,7 +105,7 @@ def test_an_include_before_the_header_is_kept(task_path: Path) -> None:
     assert "#include <cuda_fp16.h>" in (read("ok_include_before_header.md", task_path).source or "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.sampled_from(

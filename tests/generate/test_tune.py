@@ -19,7 +19,8 @@ from evoengine.candidate.binding import configurations, is_valid
 from evoengine.candidate.kernel_file import parse
 from evoengine.digest import derived_seed, digest
 from evoengine.generate.search_space import ENUMERATED, Point, SearchSpace
-from evoengine.generate.tune import HISTORY, STARTUP, WARM_UP, TuneGenerator, _best_and_latest
+from evoengine.generate.tpe import HISTORY, STARTUP, _best_and_latest
+from evoengine.generate.tune import WARM_UP, TuneGenerator
 from evoengine.protocols import Evaluated, Exhausted, Generator, Request
 from evoengine.records import (
     Elite,
@@ -91,14 +92,16 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
 class NoReplies:
     """A tuner asks no model."""
 
+    has_reply = False
+
     async def get_or_ask(self, turn: int, ask: Callable[[], Awaitable[Reply]]) -> Reply:
         raise AssertionError
 
 
-def known(*proposals: Proposal) -> Callable[[], Awaitable[tuple[Proposal, ...]]]:
+def known(*proposals: Proposal) -> Callable[[object], Awaitable[tuple[Proposal, ...]]]:
     """Pending proposals that need not be waited for."""
 
-    async def wait() -> tuple[Proposal, ...]:
+    async def wait(wanted: object) -> tuple[Proposal, ...]:
         return proposals
 
     return wait
@@ -170,6 +173,7 @@ class Search:
             ),
             recent=(),
             pending=known(*self.proposals[len(self.outcomes) : trial]),
+            settled=len(self.outcomes),
         )
 
     def settle(self) -> None:
@@ -259,7 +263,7 @@ def test_a_kernel_without_choices_ends_the_search_at_once(task: Task, source: st
     outcome = seed.outcome.model_copy(update={"source_digest": digest(source)})
     search.generator.tell(outcome)
     request = Request(
-        1, 0, task, ENVIRONMENT, (Evaluated(outcome, source, seed.verdict),), (), (), known()
+        1, 0, task, ENVIRONMENT, (Evaluated(outcome, source, seed.verdict),), (), (), known(), 1
     )
     with pytest.raises(
         Exhausted,
@@ -299,8 +303,8 @@ def test_what_is_told_while_a_proposal_waits_for_those_before_it_changes_nothing
     async def told_meanwhile() -> Proposal:
         request = busy.request(20)
 
-        async def wait() -> tuple[Proposal, ...]:
-            pending = await request.pending()
+        async def wait(wanted: object) -> tuple[Proposal, ...]:
+            pending = await request.pending(lambda trial: True)
             while len(busy.outcomes) < 20:
                 busy.settle()
             return pending
@@ -435,7 +439,7 @@ def test_twenty_thousand_outcomes_do_not_slow_a_resume_down(task: Task) -> None:
     for trial in range(1, 20_001):
         tunables = {"THREADS": (trial - 1) // 150 + 1, "UNROLL": (trial - 1) % 150 + 1}
         search.generator.tell(first.model_copy(update={"trial": trial, "tunables": tunables}))
-    request = dataclasses.replace(search.request(1), trial=20_001)
+    request = dataclasses.replace(search.request(1), trial=20_001, settled=20_001)
     proposal = asyncio.run(search.generator.propose(request, NoReplies()))
     assert (proposal.tunables["THREADS"] - 1) * 150 + proposal.tunables["UNROLL"] > 20_000
 

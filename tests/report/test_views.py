@@ -10,7 +10,15 @@ from rich.console import Console
 
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU
 from evoengine.events import Event, Notice, RunEnded, RunStarted, Spent, TrialMoved, TrialSettled
-from evoengine.records import Elite, GpuState, KernelActivity, LaunchActivity, Usage, Verdict
+from evoengine.records import (
+    Elite,
+    EndKind,
+    GpuState,
+    KernelActivity,
+    LaunchActivity,
+    Usage,
+    Verdict,
+)
 from evoengine.report import as_json, format
 from evoengine.report.board import Board
 from evoengine.report.elite_evidence import EliteEvidence
@@ -216,7 +224,7 @@ def test_live_view_draws_on_a_terminal_and_leaves_the_last_picture(stored) -> No
         file=io.StringIO(), width=80, height=40, force_terminal=True, color_system=None
     )
     with LiveView(console, Clock(), StoredTrials(store).evidence_of) as view:
-        for event in [*events, RunEnded("the budget of trials is spent", True)]:
+        for event in [*events, RunEnded("the budget of trials is spent", EndKind.trials)]:
             view(event)
     last = console.file.getvalue()
     assert "7/8 trials, the budget of trials is spent" in last
@@ -227,7 +235,7 @@ def test_plain_view_prints_one_line_for_each_settled_trial(stored) -> None:
     _, _, events = stored
     lines: list[str] = []
     view = PlainView(lines.append, Clock(), moment)
-    for event in [*events, RunEnded("interrupted", False)]:
+    for event in [*events, RunEnded("interrupted", EndKind.interrupted)]:
         view(event)
     assert lines[0] == "note: no key: the tuner searches"
     assert (

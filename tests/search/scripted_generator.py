@@ -13,12 +13,14 @@ from evoengine.digest import derived_seed
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, ScriptedExecutor
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
 from evoengine.events import Observer, RunEnded
+from evoengine.generate.tuned_model import TunedModelGenerator
 from evoengine.population.elites import Population
 from evoengine.protocols import (
     FINAL,
     FIRST,
     VERIFY,
     Executor,
+    Generator,
     ProposalRow,
     RaceRow,
     Replies,
@@ -49,6 +51,8 @@ STABLE = VerdictRule(unstable_share=0.0, samples=0)
 # so close together that many races are run, of which some are lost and some void
 CLOSE = VerdictRule(0.8, unstable_share=0.2, scores=(0.95, 1.05), samples=0, void_share=0.2)
 
+TUNE_SHARE = 0.5
+
 
 class ScriptedGenerator:
     """Asks a pretended model; what it proposes depends on everything that a request shows."""
@@ -68,7 +72,7 @@ class ScriptedGenerator:
         text = f"{derived_seed(request.seed, len(self.told), *seen):08x}"
 
         async def ask() -> Reply:
-            replies.send(0, 0.01)
+            replies.send(0, 0.01, 20)
             return await self._ask(request.trial, text)
 
         reply = await replies.get_or_ask(0, ask)
@@ -83,6 +87,10 @@ class ScriptedGenerator:
         tier = "fp16" if derived_seed(reply.text) % 3 == 0 else "fp32"
         name = self.name_of(request.trial, reply.text)
         return Proposal(operator="mutate", parents=parents, source=kernel(name, tier))
+
+    async def ask(self, request: Request, replies: Replies, asked: int) -> Proposal:
+        """As a model: which trial of those that ask it is decides nothing."""
+        return await self.propose(request, replies)
 
     def name_of(self, trial: int, text: str) -> str:
         """The name of the kernel that a reply stands for: another one for every reply."""
@@ -110,19 +118,37 @@ class SometimesCopying(ScriptedGenerator):
         return f"copy_{trial // 4}" if derived_seed(text) % 3 == 1 else super().name_of(trial, text)
 
 
+def tuning(model: ScriptedGenerator) -> TunedModelGenerator:
+    """`model`, with half of the trials for the tuner."""
+    return TunedModelGenerator(model, TUNE_SHARE)
+
+
 def make_engine(
     task: Task,
     store: Store,
-    generator: ScriptedGenerator,
+    generator: Generator,
     delay_s: float = 0.0,
     trials: int = 40,
     rule: VerdictRule = RULE,
     observe: Observer = lambda _: None,
     executor: Executor | None = None,
     environment: Environment = SCRIPTED_GPU,
+    method: str = "full",
+    limits_from: int = 0,
+    **limits: Any,
 ) -> Engine:
-    """`delay_s` is what a verdict takes; `executor` stands in for a ScriptedExecutor with `rule`."""
-    config = RunConfig(task="scale.yaml", trials=trials, generator="openai", in_flight=4)
+    """`delay_s` is what a verdict takes; `executor` stands in for a ScriptedExecutor with `rule`;
+    `limits` are further settings of RunConfig.
+    """
+    config = RunConfig(
+        task="scale.yaml",
+        trials=trials,
+        generator="openai",
+        in_flight=4,
+        tune_share=TUNE_SHARE if isinstance(generator, TunedModelGenerator) else 0.0,
+        method=method,
+        **limits,
+    )
     return Engine(
         task=task,
         config=config,
@@ -132,6 +158,7 @@ def make_engine(
         executor=executor or ScriptedExecutor(task, environment, rule, delay_s),
         store=store,
         observe=observe,
+        limits_from=limits_from,
     )
 
 

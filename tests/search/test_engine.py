@@ -27,6 +27,7 @@ from evoengine.protocols import (
     VerdictRow,
 )
 from evoengine.records import (
+    EndKind,
     KernelActivity,
     LaunchActivity,
     Outcome,
@@ -68,7 +69,7 @@ def test_a_run_settles_every_trial_in_the_order_of_numbers(tmp_path):
 
     _, ended = search(tmp_path, MemoryStore(), ScriptedGenerator(0.002), 0.002, observe=observe)
     assert settled == list(range(40))
-    assert ended == RunEnded("the budget of trials is spent", complete=True)
+    assert ended == RunEnded("the budget of trials is spent", EndKind.trials)
 
 
 def test_what_a_run_decides_does_not_depend_on_timing(tmp_path):
@@ -124,6 +125,28 @@ def test_a_candidate_that_was_judged_before_is_not_judged_again(tmp_path):
     assert len(set(engine.executor.evaluated)) == 3
 
 
+class Reformatting(ScriptedGenerator):
+    """Proposes the first starting kernel with another name, another comment and other blanks."""
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        source = (SEEDS[0].source or "").replace("name: seed0", f"name: other{request.trial}")
+        code = source.replace("y[0] = 2", f"y[0]={' ' * request.trial}2 /* {request.trial} */")
+        return Proposal(operator="mutate", source=code)
+
+
+def test_a_candidate_that_differs_in_layout_alone_is_not_judged_again(tmp_path):
+    store = MemoryStore()
+    engine, _ = search(tmp_path, store, Reformatting(), trials=10)
+    rows = [store.get(ProposalRow, trial) for trial in range(10)]
+    assert len({row.proposal.source for row in rows}) == 10
+    reasons = [summary.outcome.reason for number, summary in store.trials() if number >= 3]
+    assert (
+        reasons
+        == ["the same as trial 0, but for comments, layout, the header's order or its names"] * 7
+    )
+    assert len(set(engine.executor.evaluated)) == 3
+
+
 class Copying(ScriptedGenerator):
     """Gives all trials in flight together the same kernel, some of them later than others."""
 
@@ -169,13 +192,11 @@ def test_what_stopped_a_run_stands_in_its_reason(tmp_path):
         stop = asyncio.Event()
         stop.set()
         engine = make_engine(load_scale_task(tmp_path), MemoryStore(), ScriptedGenerator())
-        return await run_engine(
-            engine, stop, stop_reason=lambda: "the time limit of 2 h is reached"
-        )
+        return await run_engine(engine, stop, stopped=lambda: timed_out)
 
-    assert asyncio.run(stopped_run()) == RunEnded(
-        "the time limit of 2 h is reached", complete=False
-    )
+    timed_out = RunEnded("the time limit of 2 h is reached", EndKind.time)
+    assert asyncio.run(stopped_run()) == timed_out
+    assert not timed_out.complete
 
 
 class Stopping(ScriptedGenerator):
@@ -221,7 +242,7 @@ class Ending(ScriptedGenerator):
 def test_a_run_with_nothing_left_to_try_ends_with_the_trials_before(tmp_path):
     store = MemoryStore()
     engine, ended = search(tmp_path, store, Ending())
-    assert ended == RunEnded("nothing is left", complete=True)
+    assert ended == RunEnded("nothing is left", EndKind.exhausted)
     assert engine.settled == 12
     assert [number for number, summary in store.trials() if summary.outcome] == list(range(12))
 
@@ -257,7 +278,9 @@ def test_what_a_request_shows_ends_at_the_horizon(tmp_path):
 
         async def propose(self, request: Request, replies: Replies) -> Proposal:
             self.seen[request.trial] = [item.outcome for item in request.recent]
-            assert len(await request.pending()) == request.trial - 1 - engine.horizon(request.trial)
+            pending = await request.pending(lambda trial: True)
+            assert len(pending) == request.trial - 1 - engine.horizon(request.trial)
+            assert request.settled == engine.horizon(request.trial) + 1
             return await super().propose(request, replies)
 
     generator = Watching(0.002)
@@ -311,9 +334,9 @@ def test_a_run_that_is_stopped_after_its_last_trial_is_complete_unless_elites_mu
         return await run_engine(engine, stop)
 
     assert asyncio.run(stopped_run()) == (
-        RunEnded("the budget of trials is spent", complete=True)
+        RunEnded("the budget of trials is spent", EndKind.trials)
         if environment.is_modelled
-        else RunEnded("interrupted", complete=False)
+        else RunEnded("interrupted", EndKind.interrupted)
     )
 
 

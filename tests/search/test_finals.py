@@ -17,7 +17,7 @@ from evoengine.protocols import (
     Request,
     VerdictRow,
 )
-from evoengine.records import Proposal, Status, Verdict
+from evoengine.records import EndKind, Proposal, Status, Verdict
 from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
 from tests.scale_task import kernel, load_scale_task
@@ -32,6 +32,7 @@ from tests.search.scripted_generator import (
 from tests.search.watched_executor import Asked, WatchedExecutor
 
 TRIALS = 24
+TOLD_TO_STOP = RunEnded("told to stop", EndKind.interrupted)
 HANG_S = 30.0  # a run that waits for itself is ended after it
 Before = Callable[[Asked], Awaitable[None]]
 
@@ -163,9 +164,9 @@ def test_a_run_that_is_stopped_during_its_finals_is_not_complete_and_a_resume_me
 
         engine = make(tmp_path, store, before=before)
         async with asyncio.timeout(HANG_S):
-            return await run_engine(engine, stop, stop_reason=lambda: "told to stop")
+            return await run_engine(engine, stop, stopped=lambda: TOLD_TO_STOP)
 
-    assert asyncio.run(stopped_run()) == RunEnded("told to stop", complete=False)
+    assert asyncio.run(stopped_run()) == TOLD_TO_STOP
     assert len(finals) == measured + 1
     assert finals_of(store) == [], "rows are stored with the kernel activity, which comes last"
     engine = searched(tmp_path, store)
@@ -216,7 +217,7 @@ def test_finals_begin_once_nothing_is_in_flight(tmp_path: Path) -> None:
             return await run_engine(engine), engine.executor.asked
 
     ended, asked = asyncio.run(run())
-    assert ended == RunEnded("nothing is left", complete=True)
+    assert ended == RunEnded("nothing is left", EndKind.exhausted)
     assert {item.name for item in asked if item.name.startswith("late_")}, "some were in flight"
     finals = len(finals_of(store))
     assert finals and [item.beside for item in asked[-finals:]] == [0] * finals

@@ -12,16 +12,18 @@ from collections import Counter
 from pathlib import Path
 from typing import IO
 
+import pytest
+
 from evoengine.paths import RunPaths
-from evoengine.protocols import ProposalRow, VerdictRow
+from evoengine.protocols import ProposalRow, Store, VerdictRow
 from evoengine.records import RaceResult
 from evoengine.store.memory_store import MemoryStore
 from evoengine.store.run_folder import open_run
 from tests.sampling import Sampling
 from tests.scale_task import load_scale_task
+from tests.search.killable import GENERATORS
 from tests.search.scripted_generator import (
     CLOSE,
-    SometimesCopying,
     content_of,
     elites_of,
     make_engine,
@@ -37,11 +39,13 @@ MOST_STARTS = 400
 LONGEST_LIFE_S = 0.12  # a run takes several times as long
 
 
-def killed_child(commands: IO[str], says: IO[str], folder: Path, life_s: float | None) -> bool:
+def killed_child(
+    commands: IO[str], says: IO[str], kind: str, folder: Path, life_s: float | None
+) -> bool:
     """Whether a search in `folder` was complete before it was killed, after `life_s`; None: once it
     was complete.
     """
-    commands.write(f"{folder}\n")
+    commands.write(f"{kind} {folder}\n")
     commands.flush()
     pid = int(says.readline().removeprefix("pid "))
     said = [says.readline()] if life_s is None else []
@@ -52,14 +56,20 @@ def killed_child(commands: IO[str], says: IO[str], folder: Path, life_s: float |
     return "complete\n" in said
 
 
-def test_kills_at_random_instants_change_nothing(tmp_path: Path, sampling: Sampling) -> None:
+@pytest.mark.parametrize("kind", GENERATORS)
+def test_kills_at_random_instants_change_nothing(
+    tmp_path: Path, sampling: Sampling, kind: str
+) -> None:
     """Fifty of them, or twelve in a sample."""
     most = sampling.count(KILLS, FEW_KILLS)
     kills, runs, rng = 0, 0, sampling.rng("kills")
     expected = MemoryStore()
-    engine = make_engine(load_scale_task(tmp_path), expected, SometimesCopying(), rule=CLOSE)
+    generator = GENERATORS[kind](0.0)
+    engine = make_engine(load_scale_task(tmp_path), expected, generator, rule=CLOSE)
     asyncio.run(run_engine(engine))
     _is_worth_comparing(expected)
+    tuned = [row for row in proposals_of(expected) if row.proposal.operator == "tune"]
+    assert bool(tuned) == (kind == "tuning")
     command = [sys.executable, "-m", "tests.search.killable"]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -69,7 +79,7 @@ def test_kills_at_random_instants_change_nothing(tmp_path: Path, sampling: Sampl
             folder = tmp_path / str(runs)
             folder.mkdir(exist_ok=True)
             life_s = rng.uniform(0.0, LONGEST_LIFE_S) if kills < most else None
-            if killed_child(zygote.stdin, zygote.stdout, folder, life_s):
+            if killed_child(zygote.stdin, zygote.stdout, kind, folder, life_s):
                 _compare(folder, expected)
                 runs += 1
                 if kills >= most:
@@ -87,9 +97,13 @@ def _is_worth_comparing(expected: MemoryStore) -> None:
     firsts = [expected.get(VerdictRow, trial) for trial, _ in expected.trials()]
     assert {row.promising for row in firsts if row} == {True, False}
     assert any(row.verdict.is_coarse for row in firsts if row)
-    proposals = [expected.get(ProposalRow, trial) for trial, _ in expected.trials()]
-    sources = Counter(row.proposal.source for row in proposals if row and row.proposal.source)
+    untuned = [row for row in proposals_of(expected) if row.proposal.operator != "tune"]
+    sources = Counter(row.proposal.source for row in untuned if row.proposal.source)
     assert max(sources.values()) > 1, "copies"
+
+
+def proposals_of(store: Store) -> list[ProposalRow]:
+    return [row for trial, _ in store.trials() if (row := store.get(ProposalRow, trial))]
 
 
 def _compare(folder: Path, expected: MemoryStore) -> None:

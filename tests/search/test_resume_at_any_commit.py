@@ -5,13 +5,28 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.digest import derived_seed
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, ScriptedExecutor
 from evoengine.evaluate.scripted.scripted_verdict import scripted_verdict
-from evoengine.protocols import FINAL, FIRST, VERIFY, RaceRow, Replies, Request, Row, VerdictRow
+from evoengine.protocols import (
+    FINAL,
+    FIRST,
+    VERIFY,
+    Generator,
+    ProposalRow,
+    RaceRow,
+    Replies,
+    Request,
+    Row,
+    VerdictRow,
+)
 from evoengine.records import Proposal, Status, Verdict
 from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
+from tests.sampling import Entry, Sampling
 from tests.scale_task import kernel, load_scale_task
 from tests.search.scripted_generator import (
     CLOSE,
@@ -23,6 +38,7 @@ from tests.search.scripted_generator import (
     make_engine,
     races_of,
     run_engine,
+    tuning,
     verdicts_of,
 )
 from tests.search.watched_executor import Asked, WatchedExecutor
@@ -31,15 +47,47 @@ TRIALS = 24
 
 
 def search(
-    folder: Path, store: MemoryStore, generator: ScriptedGenerator, trials: int = TRIALS
+    folder: Path,
+    store: MemoryStore,
+    generator: Generator,
+    trials: int = TRIALS,
+    method: str = "full",
 ) -> list[Asked]:
     """Runs what is left of a run; returns what its executor was asked for."""
     task = load_scale_task(folder)
     executor = WatchedExecutor(task, CLOSE, delay_s=0.001)
-    engine = make_engine(task, store, generator, trials=trials, executor=executor)
+    engine = make_engine(task, store, generator, trials=trials, executor=executor, method=method)
     engine.restore()
     assert asyncio.run(run_engine(engine)).complete
     return executor.asked
+
+
+class OnIslands(ScriptedGenerator):
+    """What it proposes depends on the islands of a request, too."""
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        proposal = await super().propose(request, replies)
+        assert request.islands or not request.elites
+        seen = derived_seed(
+            *(
+                (island.tier, island.founder, island.trials_without_gain, item.outcome.trial)
+                for island in request.islands
+                for item in (*(evaluated for _, evaluated in island.elites), *island.recent)
+            )
+        )
+        parents = tuple(island.elites[0][0].outcome.trial for island in request.islands)[-1:]
+        source = proposal.source and proposal.source.replace("variant_", f"variant_{seen:08x}_")
+        return proposal.model_copy(update={"source": source, "parents": parents})
+
+
+def test_cut_off_after_any_commit_the_islands_are_the_same(tmp_path: Path) -> None:
+    whole = MemoryStore()
+    search(tmp_path, whole, OnIslands(), method="islands")
+    rows = list(whole._rows.values())
+    for commits in range(0, len(rows), 5):
+        store = cut_off(rows, commits)
+        search(tmp_path, store, OnIslands(), method="islands")
+        assert content_of(store) == content_of(whole), commits
 
 
 def cut_off(rows: list[Row], commits: int) -> MemoryStore:
@@ -49,15 +97,36 @@ def cut_off(rows: list[Row], commits: int) -> MemoryStore:
     return store
 
 
-def test_cut_off_after_any_commit_a_run_decides_the_same(tmp_path: Path) -> None:
+def tuned_trials(store: MemoryStore) -> list[int]:
+    rows = [store.get(ProposalRow, trial) for trial, _ in store.trials()]
+    return [row.trial for row in rows if row and row.proposal.operator == "tune"]
+
+
+def places(sampling: Sampling, rows: list[Row]) -> list[int]:
+    """The numbers of commits to cut off after: a third of them in a sample."""
+    entries = [Entry(commits) for commits in range(len(rows))]
+    drawn = sampling.draw("commits", entries, -(-len(entries) // 3))
+    return [entry.name for entry in drawn]
+
+
+@pytest.mark.parametrize("tunes", [False, True], ids=["asking", "tuning between replies"])
+def test_cut_off_after_any_commit_a_run_decides_the_same(
+    tmp_path: Path, sampling: Sampling, tunes: bool
+) -> None:
+    def new() -> Generator:
+        return tuning(SometimesCopying()) if tunes else SometimesCopying()
+
     whole = MemoryStore()
-    search(tmp_path, whole, SometimesCopying())
+    search(tmp_path, whole, new())
     rows = list(whole._rows.values())
+    slots = list(range(4, TRIALS, 2)) if tunes else []
+    # at the first slots no kernel is correct yet, so that the model is asked
+    assert tuned_trials(whole) == slots[2:]
     assert {type(row).__name__ for row in rows} >= {"RaceRow", "VerdictRow", "ProposalRow"}
-    for commits in range(0, len(rows), 2):
+    for commits in places(sampling, rows):
         store = cut_off(rows, commits)
         stored = sum(isinstance(row, RaceRow) for row in rows[:commits])
-        asked = search(tmp_path, store, SometimesCopying())
+        asked = search(tmp_path, store, new())
         assert content_of(store) == content_of(whole), commits
         assert verdicts_of(store) == verdicts_of(whole) and races_of(store) == races_of(whole)
         assert elites_of(store) == elites_of(whole)
@@ -110,7 +179,7 @@ class Copies(ScriptedGenerator):
 
 
 def test_a_copy_takes_the_stored_verdicts_of_any_other_in_flight_after_a_resume_too(
-    tmp_path: Path,
+    tmp_path: Path, sampling: Sampling
 ) -> None:
     """Also those of a later one, which was proposed, and judged for all, before an earlier one."""
     whole, trials = MemoryStore(), 15
@@ -118,7 +187,7 @@ def test_a_copy_takes_the_stored_verdicts_of_any_other_in_flight_after_a_resume_
     rows = list(whole._rows.values())
     firsts = [row.trial for row in rows if isinstance(row, VerdictRow) and row.part == FIRST]
     assert firsts != sorted(firsts), "a later one was judged first"
-    for commits in range(len(rows)):
+    for commits in places(sampling, rows):
         store = cut_off(rows, commits)
         judged = {
             (f"copy_{(row.trial - 3) // 4}", {FIRST: "first", VERIFY: "verify"}[row.part])

@@ -16,6 +16,7 @@ from evoengine.store.migrations import MIGRATIONS
 from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import (
     change,
+    end,
     failure,
     info,
     promising,
@@ -42,6 +43,7 @@ def main() -> None:
         store.append(proposal(2, None), promising(verdict(2, 0, Status.rejected), False))
         store.append(proposal(3), promising(verdict(3)), verdict(3, VERIFY, Status.wrong_result))
         store.append(change(0))
+        store.append(end(0))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import replace
 from evoengine.protocols import (
     FIRST,
     ChangeRow,
+    EndRow,
     FailureRow,
     ProposalRow,
     RaceRow,
@@ -17,6 +18,7 @@ from evoengine.protocols import (
 from evoengine.records import (
     CaseCheck,
     CaseTiming,
+    EndKind,
     InputSetCheck,
     Interval,
     Proposal,
@@ -24,6 +26,7 @@ from evoengine.records import (
     RaceResult,
     RaceTiming,
     Reply,
+    RunEnd,
     RunInfo,
     Samples,
     SettingsChange,
@@ -63,12 +66,29 @@ def reply(trial: int, turn: int = 0) -> ReplyRow:
     )
 
 
-def request(trial: int, number: int = 0, turn: int = 0, most_usd: float | None = 0.5) -> RequestRow:
-    return RequestRow(trial, number, turn, most_usd, "2026-01-02T03:04:05+00:00")
+def request(
+    trial: int,
+    number: int = 0,
+    turn: int = 0,
+    most_usd: float | None = 0.5,
+    most_tokens: int | None = 900,
+) -> RequestRow:
+    return RequestRow(trial, number, turn, most_usd, most_tokens, "2026-01-02T03:04:05+00:00")
 
 
 def failure(trial: int, number: int = 0, maybe_paid: bool = True) -> FailureRow:
     return FailureRow(trial, number, "the connection was cut", maybe_paid)
+
+
+def end(number: int, kind: EndKind = EndKind.plateau) -> EndRow:
+    ended = RunEnd(
+        kind=kind,
+        reason="no gain in the last 40 trials",
+        settled=57 + number,
+        changes=0,
+        made="2026-01-02T03:04:05+00:00",
+    )
+    return EndRow(number, ended)
 
 
 def change(number: int) -> ChangeRow:

@@ -13,6 +13,7 @@ from evoengine.errors import NewerSchema, StoreError
 from evoengine.protocols import (
     FINAL,
     ChangeRow,
+    EndRow,
     PastRace,
     ProposalRow,
     RaceRow,
@@ -24,7 +25,7 @@ from evoengine.records import RaceResult, RunInfo, Unanswered
 from evoengine.store import database, sqlite_store
 from evoengine.store.migrations import MIGRATIONS, migrate, version_of
 from evoengine.store.sqlite_store import PAGE_ROWS, SqliteStore
-from tests.store.rows_of_a_run import change, info, promising, proposal, race, reply, verdict
+from tests.store.rows_of_a_run import change, end, info, promising, proposal, race, reply, verdict
 
 ASSETS = Path(__file__).parent / "assets"
 FIRST = ASSETS / "v1" / "run.db"
@@ -207,9 +208,13 @@ def test_every_version_of_the_schema_has_a_database_that_opens_and_reads(tmp_pat
         with SqliteStore(copy) as store:
             assert [trial for trial, _ in store.trials()] == [0, 1, 2, 3]
             assert store.spent().unanswered == Unanswered(
-                requests=int(version > 1), most_usd=0.5 * (version > 1)
+                requests=int(version > 1),
+                most_usd=0.5 * (version > 1),
+                most_tokens=900 * (version > 3),
+                uncounted=int(version in (2, 3)),
             )
             assert store.get(ChangeRow) == (None if version == 1 else change(0))
+            assert store.get(EndRow) == (None if version < 4 else end(0))
             races = [] if version < 3 else [race(1, 0, result=RaceResult.void), race(1, 1)]
             assert [row for number in (0, 1) if (row := store.get(RaceRow, 1, number))] == races
             assert store.get(VerdictRow, 1, FINAL) == (None if version < 3 else verdict(1, FINAL))

@@ -11,6 +11,7 @@ from evoengine.protocols import (
     FIRST,
     VERIFY,
     ChangeRow,
+    EndRow,
     FailureRow,
     PastRace,
     ProposalRow,
@@ -22,12 +23,13 @@ from evoengine.protocols import (
     TrialSummary,
     VerdictRow,
 )
-from evoengine.records import RaceResult, RunInfo, Status, Unanswered, Usage
+from evoengine.records import EndKind, RaceResult, RunInfo, Status, Unanswered, Usage
 from evoengine.store.memory_store import MemoryStore
 from evoengine.store.sqlite_store import SqliteStore
 from tests.store.rows_of_a_run import (
     SOURCE,
     change,
+    end,
     failure,
     info,
     promising,
@@ -166,7 +168,19 @@ def test_requests_without_a_reply_count_as_possibly_paid_unless_they_are_known_t
     store.append(request(1, 1), failure(1, 1), request(1, 2), reply(1))  # cut off, then answered
     store.append(request(1, 3, turn=1))  # the repair turn: nobody knows what became of it
     store.append(request(2, most_usd=None))  # a price that nobody knows
-    assert store.spent().unanswered == Unanswered(requests=3, most_usd=1.0, unpriced=1)
+    store.append(request(2, 1, most_tokens=None))  # of an earlier version
+    assert store.spent().unanswered == Unanswered(
+        requests=4, most_usd=1.5, unpriced=1, most_tokens=2700, uncounted=1
+    )
+
+
+@pytest.mark.parametrize("kind", list(EndKind))
+def test_an_end_comes_back_as_it_went_in_and_is_stored_once(store: AnyStore, kind: EndKind) -> None:
+    store.append(end(0), end(1, kind))
+    assert (store.get(EndRow), store.get(EndRow, 0, 1)) == (end(0), end(1, kind))
+    assert store.get(EndRow, 0, 2) is None
+    with pytest.raises(StoreError, match="end 1 of the run is already stored"):
+        store.append(end(1))
 
 
 @pytest.mark.parametrize("result", list(RaceResult))

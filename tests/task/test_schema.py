@@ -96,6 +96,16 @@ def test_a_task_file_loads_with_any_line_end_and_byte_order_mark(
             "budget: {trials: 0}",
             "t.yaml:20:18: budget.trials: expected a number > 0, got 0",
         ),
+        (
+            "budget: {trials: 10}",
+            "budget: {trials: 10, tiers: {fp99: 1}}",
+            "t.yaml:20:36: budget.tiers: no tier 'fp99'",
+        ),
+        (
+            "budget: {trials: 10}",
+            "budget: {trials: 10, tiers: {fp32: 0.5}}",
+            "t.yaml:20:29: budget.tiers: the shares add up to 0.5, expected 1",
+        ),
         ("atol: 1e-6", "atol: -1", "t.yaml:15:16: tiers.fp32.atol: expected a number >= 0, got -1"),
         (
             "atol: 1e-6",

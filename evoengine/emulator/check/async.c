@@ -25,6 +25,7 @@ void async_block(Checker *c) {
     for (ev_u32 w = 0; w < c->warps; w++) {
         c->queues[w].count = 0;
         memset(c->queues[w].committed, 0, sizeof c->queues[w].committed);
+        memset(c->queues[w].waited, 0, sizeof c->queues[w].waited);
     }
 }
 
@@ -79,6 +80,22 @@ ev_u32 ev_check_async(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 bytes, const 
     return mask;
 }
 
+ev_i64 async_pending(const Checker *c, ev_u32 thread, ev_u32 offset) {
+    const AsyncQueue *queue = &c->queues[thread >> 5];
+    const ev_u32 lane = thread & 31;
+    for (ev_u32 i = queue->count; i--;) {
+        const AsyncCopy *copy = &queue->copies[i];
+        if (!(copy->mask >> lane & 1) || offset - copy->offset[lane] >= copy->bytes)
+            continue;
+        if (copy->group[lane] >= queue->committed[lane])
+            return EV_NOT_COMMITTED;
+        if (copy->group[lane] >= queue->waited[lane])
+            return EV_NOT_WAITED;
+        return queue->waited[lane] - copy->group[lane] - 1;
+    }
+    return EV_UNKNOWN;
+}
+
 void ev_check_async_commit(Checker *c, ev_u32 warp, ev_u32 mask) {
     for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
         c->queues[warp].committed[lowest(lanes)]++;
@@ -87,6 +104,8 @@ void ev_check_async_commit(Checker *c, ev_u32 warp, ev_u32 mask) {
 void ev_check_async_wait(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 pending_groups) {
     AsyncQueue *queue = &c->queues[warp];
     ev_u32 kept = 0;
+    for (ev_u32 lanes = mask; lanes; lanes &= lanes - 1)
+        queue->waited[lowest(lanes)] = queue->committed[lowest(lanes)];
     c->last_access[warp] = c->now; /* copies complete as writes at the current time */
     for (ev_u32 i = 0; i < queue->count; i++) {
         AsyncCopy *copy = &queue->copies[i];

@@ -1,11 +1,13 @@
-/* The table of findings: one entry for each kind and pair of sites, with its first occurrence and a count. */
+/* The table of findings: one entry for each kind and pair of sites, with its first occurrence and a count. Two warps are preferred to
+   two lanes of a warp, because they need a barrier of the block. */
 #include "shadow.h"
 
 _Static_assert(sizeof(Finding) == 72 && sizeof(AccessCounts) == 28 * 8 && sizeof(SiteCounts) == 5 * 8,
                "findings.py has the same layout");
 
 static ev_u32 is_same(const Finding *a, const Finding *b) {
-    return a->kind == b->kind && a->space == b->space && a->site == b->site && a->other_site == b->other_site;
+    return a->kind == b->kind && a->space == b->space && a->site == b->site && a->other_site == b->other_site &&
+           (a->kind != EV_WRITE_AFTER_READ || a->distance == b->distance);
 }
 
 /* The check that a kind of finding belongs to: a bit of `checks`. */
@@ -21,6 +23,14 @@ static ev_u32 check_of(ev_u32 kind) {
     }
 }
 
+/* Whether both threads are of one block, and of one warp or of two. */
+static ev_u32 is_of_a_warp(const Finding *f) {
+    return f->other_thread >= 0 && f->block == f->other_block && f->thread >> 5 == f->other_thread >> 5;
+}
+static ev_u32 is_between_warps(const Finding *f) {
+    return f->other_thread >= 0 && f->block == f->other_block && f->thread >> 5 != f->other_thread >> 5;
+}
+
 OUTLINE void report(Checker *c, Finding found) {
     CheckedLaunch *launch = c->launch;
     if (!(c->checks & check_of(found.kind)))
@@ -32,7 +42,11 @@ OUTLINE void report(Checker *c, Finding found) {
     for (;; hash++) {
         ev_u16 *slot = &launch->slots[hash & (SLOTS - 1)];
         if (*slot && is_same(&launch->findings[*slot - 1], &found)) {
-            launch->findings[*slot - 1].times += found.times;
+            Finding *known = &launch->findings[*slot - 1];
+            found.times += known->times;
+            if (is_between_warps(&found) && is_of_a_warp(known))
+                *known = found;
+            known->times = found.times;
             break;
         }
         if (*slot)

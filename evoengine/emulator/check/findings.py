@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum, IntFlag
 
@@ -59,6 +59,9 @@ class FindingKind(IntEnum):
     ASYNC_WRITE = 9
     DIVERGENT_BARRIER = 10
 
+
+# In place of pending groups: the copy's group is not committed; there was no wait since it was.
+NOT_COMMITTED, NOT_WAITED = -1, -2
 
 RACES = frozenset(
     {FindingKind.READ_AFTER_WRITE, FindingKind.WRITE_AFTER_READ, FindingKind.WRITE_AFTER_WRITE}
@@ -183,7 +186,11 @@ class Finding:
     # of the first bad byte in the buffer, the shared window or the frame; the address if no buffer
     # is near
     offset: int
-    distance: int  # out of bounds: bytes beyond the end (> 0) or before the start (< 0)
+    # Out of bounds: bytes beyond the end (> 0) or before the start (< 0). Uninitialised shared
+    # memory: bytes of the gap in what other_site wrote, 0: no gap. A write after a read of shared
+    # memory: 1 if nothing was written before the read. Copies: pending groups that the last wait of
+    # its thread may leave, or one of the names below.
+    distance: int
     thread: int
     site: int
     other_thread: int
@@ -192,92 +199,22 @@ class Finding:
     other_block: int
     times: int
 
-    def describe(
-        self,
-        site_name: Callable[[int], str] = "instruction {}".format,
-        buffers: Sequence[str] = (),
-    ) -> str:
-        """The finding in one line; `site_name(site)` describes an instruction ("line 42"),
-        `buffers` are the names of buffers by index.
-        """
-        what = _SENTENCES[self.kind].format(
-            thread=f"thread {self.thread}",
-            verb=(
-                "writes"
-                if self.kind in (FindingKind.WRITE_AFTER_READ, FindingKind.WRITE_AFTER_WRITE)
-                else "reads"
-            ),
-            bytes=self.bytes,
-            memory=self._memory(buffers),
-            line=site_name(self.site),
-            other=f"thread {self.other_thread}" + self._elsewhere(),
-            other_line=site_name(self.other_site),
-            missing=(
-                "without ordering between the blocks"
-                if self._elsewhere()
-                else "without a barrier between"
-            ),
-            distance=self._distance(),
-        )
-        return f"{what} (block {self.block}" + (f", {self.times} times)" if self.times > 1 else ")")
+    @property
+    def is_early_read(self) -> bool:
+        """Whether a read came before the first write, and nothing orders them."""
+        is_shared = self.space is Space.SHARED
+        return is_shared and self.kind is FindingKind.WRITE_AFTER_READ and self.distance == 1
 
-    def _elsewhere(self) -> str:
-        return f" of block {self.other_block}" if self.other_block not in (-1, self.block) else ""
+    @property
+    def is_between_warps(self) -> bool:
+        """Whether it is a race between two warps, of one block or of two."""
+        is_elsewhere = self.other_block not in (-1, self.block)
+        return self.kind in RACES and (is_elsewhere or self.thread // 32 != self.other_thread // 32)
 
-    def _distance(self) -> str:
-        if self.space is Space.GLOBAL and self.buffer < 0:
-            return "far from any buffer"
-        return f"{abs(self.distance)} bytes " + (
-            "before its start" if self.distance < 0 else "beyond its end"
-        )
-
-    def _memory(self, buffers: Sequence[str]) -> str:
-        if self.space is not Space.GLOBAL:
-            return f"{self.space.name.lower()}{self.offset:+d}"
-        if self.buffer < 0:
-            address = self.offset & (1 << 64) - 1
-            # larger ones come from the addresses of buffers, which differ from run to run
-            return f"address 0x{address:x}" if address < 1 << 32 else "an address"
-        name = buffers[self.buffer] if self.buffer < len(buffers) else f"buffer {self.buffer}"
-        return f"{name}{self.offset:+d}"
-
-
-_SENTENCES = {
-    FindingKind.READ_AFTER_WRITE: (
-        "race: {thread} reads {memory} at {line} that {other} wrote at {other_line}, {missing}"
-    ),
-    FindingKind.WRITE_AFTER_READ: (
-        "race: {thread} writes {memory} at {line} that {other} read at {other_line}, {missing}"
-    ),
-    FindingKind.WRITE_AFTER_WRITE: (
-        "race: {thread} writes {memory} at {line} that {other} wrote at {other_line}, {missing}"
-    ),
-    FindingKind.SAME_ADDRESS_WRITE: (
-        "same address: {thread} and {other} write {memory} with one instruction at {line}; which"
-        " value is kept is undefined"
-    ),
-    FindingKind.OUT_OF_BOUNDS: (
-        "out of bounds: {thread} accesses {bytes} bytes at {memory} at {line}, {distance}"
-    ),
-    FindingKind.MISALIGNED: (
-        "misaligned: {thread} accesses {bytes} bytes at {memory} at {line}, not a multiple of"
-        " {bytes}"
-    ),
-    FindingKind.UNINITIALISED: (
-        "uninitialised: {thread} reads {memory} at {line}, which was never written"
-    ),
-    FindingKind.ASYNC_READ: (
-        "async copy: {thread} reads {memory} at {line} before the copy of {other} at {other_line}"
-        " was waited for"
-    ),
-    FindingKind.ASYNC_WRITE: (
-        "async copy: {thread} writes {memory} at {line} before the copy of {other} at {other_line}"
-        " was waited for"
-    ),
-    FindingKind.DIVERGENT_BARRIER: (
-        "divergent barrier: {thread} waits at {line}, {other} of its warp does not reach it"
-    ),
-}
+    @property
+    def is_unwritten_shared(self) -> bool:
+        """Whether it is a read of shared memory to which nothing was written before."""
+        return self.space is Space.SHARED and self.kind is FindingKind.UNINITIALISED
 
 
 def to_finding(record: FindingRecord) -> Finding:
@@ -288,11 +225,29 @@ def to_finding(record: FindingRecord) -> Finding:
 
 def read_findings(address: int, count: int) -> tuple[Finding, ...]:
     """The `count` findings at `address`, from ev_check_findings, in the order of their first
-    occurrence.
+    occurrence, causes first.
     """
     if not count:
         return ()
-    return tuple(to_finding(record) for record in (FindingRecord * count).from_address(address))
+    records = (FindingRecord * count).from_address(address)
+    return causes_first(tuple(to_finding(record) for record in records))
+
+
+def causes_first(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Races between lanes of a warp go behind the others where there are races between warps, which
+    a barrier of the warp would not mend. Reads of unwritten shared memory go last where a read came
+    before the write it needs: a race is why it was not written yet, and one loop has many sites.
+    """
+    has_early_reads = any(item.is_early_read for item in found)
+    between_warps = {item.space for item in found if item.is_between_warps}
+
+    def rank(item: Finding) -> int:
+        if item.is_unwritten_shared and has_early_reads:
+            return 2
+        is_of_a_warp = item.kind in RACES and not item.is_between_warps
+        return int(is_of_a_warp and item.space in between_warps)
+
+    return tuple(sorted(found, key=rank))
 
 
 def read_counts(address: int) -> AccessCounts:

@@ -91,6 +91,7 @@ typedef struct {
     AsyncCopy *copies;
     ev_u32 count, capacity;
     ev_u32 committed[32]; /* number of groups that each lane has committed */
+    ev_u32 waited[32];    /* the same, when the lane last waited */
 } AsyncQueue;
 
 /* A write that races with an earlier one unless it leaves these bytes as they are. */
@@ -195,5 +196,8 @@ void local_access(Checker *, const Access *);
 /* async.c */
 void async_close(Checker *);
 void async_block(Checker *);
+/* Of the copy by `thread` that is in flight to the shared offset: how many pending groups the thread's last wait may leave for it to be
+   complete; EV_NOT_COMMITTED, EV_NOT_WAITED, EV_UNKNOWN. */
+ev_i64 async_pending(const Checker *, ev_u32 thread, ev_u32 offset);
 
 #endif

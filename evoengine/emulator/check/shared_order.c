@@ -1,11 +1,41 @@
 /* Shared memory: finds accesses that are not ordered after earlier ones. */
 #include "shared.h"
 
-static void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_u32 site, ev_i32 other,
-                          ev_i32 other_site) {
-    report(c, (Finding){.kind = kind, .space = EV_SHARED, .buffer = -1, .bytes = bytes, .offset = (ev_i64)offset,
+enum { WIDEST_GAP = 64 }; /* bytes: rows of shared memory are padded by 4 to 32 */
+
+static void report_apart(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_i64 distance, ev_u32 site,
+                         ev_i32 other, ev_i32 other_site) {
+    report(c, (Finding){.kind = kind, .space = EV_SHARED, .buffer = -1, .bytes = bytes, .offset = (ev_i64)offset, .distance = distance,
                         .thread = (ev_i32)(warp * 32 + lane), .site = (ev_i32)site, .other_thread = other, .other_site = other_site,
                         .other_block = other < 0 ? -1 : (ev_i64)c->block, .times = 1});
+}
+
+static void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_u32 bytes, ev_u64 offset, ev_u32 site, ev_i32 other,
+                          ev_i32 other_site) {
+    report_apart(c, kind, warp, lane, bytes, offset, 0, site, other, other_site);
+}
+
+/* Reports a read of granule g, to which nothing was written. Where it lies in a narrow gap of what one instruction wrote, such as the
+   padding of rows, that instruction is the other site, and the gap's bytes are the distance. */
+static void report_unwritten(Checker *c, const Access *a, ev_u32 lane, ev_u32 g) {
+    const SharedShadow *s = &c->shared;
+    const ev_u32 most = WIDEST_GAP >> s->shift;
+    ev_u32 before = 1, after = 1;
+    while (before <= most && before <= g && !(s->state[g - before] & INITIALISED))
+        before++;
+    while (after <= most && g + after < s->granules && !(s->state[g + after] & INITIALISED))
+        after++;
+    const ev_u32 gap = before + after - 1;
+    const ev_u32 is_gap = before <= g && g + after < s->granules && gap <= most && site_of(s->written[g - before]) == site_of(s->written[g + after]);
+    report_apart(c, EV_UNINITIALISED, a->warp, lane, a->bytes, (ev_u64)g << s->shift, is_gap ? (ev_i64)gap << s->shift : 0, a->site, -1,
+                 is_gap ? site_of(s->written[g - before]) : -1);
+}
+
+/* Reports an access to granule g, to which a copy is in flight; the distance is that of async_pending. */
+static void report_flying(Checker *c, ev_u32 kind, const Access *a, ev_u32 lane, ev_u32 g) {
+    const ev_u64 record = c->shared.written[g], offset = (ev_u64)g << c->shared.shift;
+    report_apart(c, kind, a->warp, lane, a->bytes, offset, async_pending(c, thread_of(record), (ev_u32)offset), a->site,
+                 (ev_i32)thread_of(record), site_of(record));
 }
 
 /* Checks the read of one granule; reports the first kind of finding. */
@@ -18,10 +48,10 @@ static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first,
         ev_u64 offset = (ev_u64)g << s->shift;
         if (!(s->state[g] & INITIALISED)) {
             if (!unwritten++)
-                report_shared(c, EV_UNINITIALISED, warp, lane, bytes, offset, site, -1, -1);
+                report_unwritten(c, a, lane, g);
         } else if (s->state[g] & IN_FLIGHT) {
             if (!flying++)
-                report_shared(c, EV_ASYNC_READ, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
+                report_flying(c, EV_ASYNC_READ, a, lane, g);
         } else if (!raced && c->checks & EV_RACES && !(a->is_poll && s->state[g] & BY_ATOMIC) &&
                    !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
             raced = 1;
@@ -48,7 +78,7 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
         ev_u64 offset = (ev_u64)g << s->shift;
         if (s->state[g] & IN_FLIGHT) {
             if (!flying++)
-                report_shared(c, EV_ASYNC_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
+                report_flying(c, EV_ASYNC_WRITE, a, lane, g);
         } else if (!after_write && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) &&
                    !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
             after_write = 1;
@@ -61,8 +91,8 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
             if (reader < 0 || (atomic && c->poll_sites[s->read_sites[(ev_u64)other * s->granules + g]]))
                 continue;
             after_read = 1;
-            report_shared(c, EV_WRITE_AFTER_READ, warp, lane, bytes, offset, site, reader,
-                          (ev_i32)s->read_sites[(ev_u64)other * s->granules + g]);
+            report_apart(c, EV_WRITE_AFTER_READ, warp, lane, bytes, offset, !(s->state[g] & INITIALISED), site, reader,
+                         (ev_i32)s->read_sites[(ev_u64)other * s->granules + g]);
         }
     }
 }
@@ -128,7 +158,7 @@ OUTLINE void examine_reads(Checker *c, const Access *a, const Span *p) {
 static void examine_atomic(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
     for (ev_u32 g = first; g < first + count; g++)
         if (!(c->shared.state[g] & INITIALISED)) {
-            report_shared(c, EV_UNINITIALISED, a->warp, lane, a->bytes, (ev_u64)g << c->shared.shift, a->site, -1, -1);
+            report_unwritten(c, a, lane, g);
             return;
         }
 }

@@ -56,14 +56,16 @@ def run(command: Sequence[str], folder: Path, timeout_s: float) -> ProcessResult
         os.close(held)
         try:
             _limit(process.pid, timeout_s)
-            in_time = bool(select.select([alive], [], [], timeout_s)[0])
+            ended = select.poll()  # select() takes no descriptor above 1023
+            ended.register(alive)
+            in_time = bool(ended.poll(timeout_s * 1000))
             code = process.wait() if in_time else -signal.SIGALRM
         finally:
             os.close(alive)
             _kill(process)
-    ended = "" if code >= 0 else _reason(code, timeout_s)
+    why = "" if code >= 0 else _reason(code, timeout_s)
     return ProcessResult(
-        code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"), ended
+        code, out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"), why
     )
 
 

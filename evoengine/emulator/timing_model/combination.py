@@ -1,7 +1,17 @@
-"""How the bounds of a modelled launch become its time, in words for people and for prompts."""
+"""What the bounds of a modelled launch are, and how they become its time: words for people and for
+prompts.
+"""
 
-from evoengine.emulator.targets import LAUNCH_US
-from evoengine.emulator.timing_model.launch_time import DEFAULT
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from evoengine.emulator.targets import LAUNCH_US, SCHEDULERS
+from evoengine.emulator.timing_model.launch_time import (
+    ATOMIC_LANES_PER_CLOCK,
+    DEFAULT,
+    LATENCY_LIMITS_FROM,
+)
 
 _P, _Q = f"{DEFAULT.latency:g}", f"{DEFAULT.pipes:g}"
 
@@ -12,8 +22,32 @@ IN_FULL = (
 )
 IN_SHORT = (
     f"A launch takes {LAUNCH_US:g} us launch gap plus a smooth maximum of its bounds: at least"
-    " the largest, at most their sum. `latency` is the time of blocks one after the other on the"
-    " busiest SM, as many at once as fit there: dependent chains, barriers, waits. Every other"
-    " bound is the work of one unit alone. Shorten the largest bounds; small ones hardly count."
-    " Launches add up."
+    " the largest, at most their sum. Every bound but `latency` is what one unit would take alone,"
+    " on the busiest SM or on the whole device. Shorten the largest bounds; small ones hardly"
+    " count. Launches add up, each with its gap. `limited by` names the largest bound but"
+    f" `latency`, or `latency` where it is more than {LATENCY_LIMITS_FROM} times as long."
 )
+# name of a bound -> what it is the time of, if the device did nothing else
+BOUNDS: Mapping[str, str] = {
+    "latency": "blocks one after the other on the busiest SM, as many at once as fit there, each"
+    " as slow as its dependent instructions, barriers and waits for loads make it",
+    "issue": f"instructions of every kind, {SCHEDULERS} warp instructions a clock on an SM",
+    "fma": "float32 additions and multiplications",
+    "imad": "integer multiplications",
+    "alu": "other integer and logical instructions, comparisons, most conversions",
+    "half": "arithmetic on half and bfloat16",
+    "mufu": "exponentials, logarithms, roots, reciprocals, sines, float to integer",
+    "fp64": "float64 arithmetic",
+    "tensor": "operations of tensor instructions",
+    "shuffle": "exchanges between the lanes of a warp",
+    "lsu": "instructions that access memory, whichever",
+    "shared": "the data path that shared memory and L1 have in common: wavefronts of shared memory"
+    " (bank conflicts make more), shuffles, and a clock for each line of 128 bytes that a request"
+    " of global or local memory touches, whether or not it is in L1",
+    "l2_port": "what L1 does not hold, between L2 and one SM: loads that miss L1, stores,"
+    " asynchronous copies, local memory beyond L1",
+    "l2": "the same, between L2 and all SMs; a load that hits L1 is in neither",
+    "dram": "every byte of the launch's buffers once; nothing where they fit in a hot L2",
+    "atomic": f"atomics on global memory, {ATOMIC_LANES_PER_CLOCK:g} lane a clock from an SM",
+    "dispatch": "starting the blocks",
+}

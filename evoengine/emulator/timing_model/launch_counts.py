@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.check.findings import AccessCounts
-from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
 from evoengine.emulator.timing_model.diverging_code import diverging_code
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
@@ -124,22 +123,6 @@ def _blocks_worth(checked: LaunchReport, work: Sequence[float]) -> float:
     return executed / (sum(work) / len(work))
 
 
-def counts_from_code(
-    code: Iterable[tuple[Sequence[Instruction], float]],
-    *,
-    blocks: float,
-    warps: float,
-    unique_bytes: float = 0.0,
-) -> Counts:
-    """The counts of instructions and chains, from (straight-line code, executions by warps).
-
-    `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the
-    whole grid accesses.
-    """
-    mixes = ((instruction_mix(instructions), times) for instructions, times in code)
-    return counts_from_mixes(mixes, blocks=blocks, warps=warps, unique_bytes=unique_bytes)
-
-
 def counts_from_mixes(
     code: Iterable[tuple[InstructionMix, float]],
     *,
@@ -147,7 +130,12 @@ def counts_from_mixes(
     warps: float,
     unique_bytes: float = 0.0,
 ) -> Counts:
-    """The same from (instruction mix of a piece of code, executions by warps)."""
+    """The counts of instructions and chains, from (instruction mix of a piece of code, executions
+    by warps).
+
+    `blocks` that were run, and `warps` in all of them; `unique_bytes` of global memory that the
+    whole grid accesses.
+    """
     builder = CountsBuilder()
     pieces = []
     for item, times in code:

@@ -35,6 +35,9 @@ STORE_COST = 1.9
 DRAM_SHARE = 0.92
 # of one SM to global memory: an assumption, without address conflicts
 ATOMIC_LANES_PER_CLOCK = 1.0
+# latency limits a launch where it is longer than this many times the largest other bound, because
+# it includes the work of the pipes
+LATENCY_LIMITS_FROM = 2
 
 _SM_WIDE = ("shuffle", "lsu")  # shared by the four quarters of an SM
 _OF_QUARTERS = ("fma", "imad", "alu", "half", "mufu", "fp64")
@@ -62,9 +65,7 @@ class ModelledLaunch:
     us: float
     # time of each pipe alone; `latency`: time of blocks one after the other
     bounds_us: Mapping[str, float]
-    # the largest bound; `latency` only if no other is half of it, because it includes the work of
-    # the pipes
-    limiter: str
+    limiter: str  # the largest bound but `latency`, or that: LATENCY_LIMITS_FROM
     occupancy: Occupancy
     waves: float  # grid / blocks that are resident on the whole device at once
 
@@ -376,7 +377,7 @@ class _Launch:
 def _limiter(bounds: Mapping[str, float]) -> str:
     others = {name: value for name, value in bounds.items() if name != "latency"}
     largest = max(others, key=lambda name: others[name], default="latency")
-    return largest if 2 * bounds[largest] >= bounds["latency"] else "latency"
+    return largest if LATENCY_LIMITS_FROM * bounds[largest] >= bounds["latency"] else "latency"
 
 
 def _smooth(values: Iterable[float], sharpness: float) -> float:

@@ -60,7 +60,7 @@ class TwoGraders:
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
         """Runs a job beside one of the other kind."""
         if verify:
-            return await (await self._verifier(progress)).run(job, progress, verify=True)
+            return await self._verifier(progress).run(job, progress, verify=True)
         report = await self._first.run(job, progress)
         # a search: verifications follow; and all that the first grader keeps of the task is there
         is_known = job.scored_only and report.status is Status.correct
@@ -70,7 +70,7 @@ class TwoGraders:
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """Races two candidates beside first verdicts."""
-        return await (await self._verifier(progress)).race(newcomer, holder, progress)
+        return await self._verifier(progress).race(newcomer, holder, progress)
 
     async def close(self) -> None:
         """Kills every process."""
@@ -82,11 +82,13 @@ class TwoGraders:
         finally:
             await self._first.close()
 
-    async def _verifier(self, progress: Progress) -> GraderDevice:
-        """The device for verifications and races."""
-        if self._starting is None:
+    def _verifier(self, progress: Progress) -> GraderDevice:
+        """The device for verifications and races: the second grader once it runs, which takes ten
+        seconds in which a run with one starting kernel would wait.
+        """
+        if self._starting is None or not self._starting.done():
             return self._first
-        problem = await asyncio.shield(self._starting)
+        problem = self._starting.result()
         if problem:
             progress(f"one grader does everything: {problem}")
         return self._first if problem else self._second

@@ -68,12 +68,13 @@ class ScriptedExecutor:
         rule: VerdictRule = VerdictRule(),  # noqa: B008 - frozen
         delay_s: float = 0.0,
         verdict_of: Callable[[Candidate, bool], Verdict] | None = None,
+        race_of: Callable[[Candidate, Candidate], Race] | None = None,
     ) -> None:
         """With SCRIPTED_EMULATOR as `environment`, times are modelled.
 
         A verdict takes between half of `delay_s` and one and a half of it, by chance, as in a real
         run. `verdict_of` takes a candidate and `verify`, and replaces `rule` and the check of the
-        header.
+        header. `race_of` takes newcomer and holder, and replaces `rule` in races.
         """
         self._environment = environment
         self._baselines = {} if environment.is_modelled else dict.fromkeys(task.cases, _first(task))
@@ -81,8 +82,8 @@ class ScriptedExecutor:
         self._verdict_of = verdict_of or (
             lambda candidate, verify: scripted_verdict(candidate, task, environment, rule, verify)
         )
+        self._race_of = race_of or (lambda newcomer, holder: scripted_race(newcomer, holder, rule))
         self._started = False
-        self._rule = rule
         self.raced: list[tuple[str, str]] = []  # the digests of newcomers and holders
         self.evaluated: list[str] = []  # the digests of the candidates, as they were judged
 
@@ -126,7 +127,7 @@ class ScriptedExecutor:
         progress("racing by the script")
         await self._wait()
         self.raced.append((newcomer.digest, holder.digest))
-        return scripted_race(newcomer, holder, self._rule)
+        return self._race_of(newcomer, holder)
 
     async def _wait(self) -> None:
         # unseeded: the time of a verdict is chance in a real run too, and must decide nothing

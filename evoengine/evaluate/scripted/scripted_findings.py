@@ -22,6 +22,7 @@ from evoengine.records import (
 from evoengine.task.schema import Task
 
 BASELINE_US = 12.0  # of every case
+FLOOR_US = 4.0  # the least time of every case
 SAMPLE_NOISE = 0.01  # relative standard deviation of a sample
 HOT_CALLS = 32  # in one sample
 TICK_US = 0.032  # the resolution of CUDA events on recent devices
@@ -120,6 +121,7 @@ def timings(us: float, task: Task, samples: int, luck: Random) -> tuple[CaseTimi
             baseline=baseline,
             hot=_samples(us, HOT_CALLS, samples, luck),
             cold=_samples(us, 1, samples, luck),
+            floor_us=FLOOR_US,
         )
         for case in task.cases
     )
@@ -155,5 +157,6 @@ def modelled(us: float, task: Task, kernels: list[str]) -> tuple[CaseModel, ...]
         for kernel in kernels
     )
     return tuple(
-        CaseModel(case=case, target=MODELLED_TARGET, launches=launches) for case in task.cases
+        CaseModel(case=case, target=MODELLED_TARGET, launches=launches, floor_us=FLOOR_US)
+        for case in task.cases
     )

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
-from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
-from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.protocols import BaselineTimes, CompiledCase, Job
 from evoengine.records import (
     CaseCheck,
@@ -22,6 +20,10 @@ from evoengine.records import (
     InputSetCheck,
     KernelActivity,
 )
+
+if TYPE_CHECKING:  # they import torch, which takes a process seconds
+    from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+    from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 
 # Called when a step begins: its description, and whether candidate code may run in it.
 Announce = Callable[[str, bool], None]

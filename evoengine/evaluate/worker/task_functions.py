@@ -107,6 +107,10 @@ class TaskFunctions:
                 torch.cuda.synchronize(found.device)
         return found
 
+    def load(self, name: str) -> None:
+        """Imports function `name`, so that its first call does not; raises TaskError."""
+        self._function(name)
+
     def file_of(self, name: str) -> Path:
         """The Python file of function `name`."""
         return self.folder / name.split(":")[0]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evoengine.emulator.check.findings import RACES, Access, Check, Space
 from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch
+from tests.sampling import examples
 
 WARPS, SHARED = 3, 64
 THREADS = 32 * WARPS
@@ -181,13 +182,13 @@ def programs(
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(programs([Access.READ, Access.WRITE], st.just(FULL)))
 def test_a_race_is_found_exactly_where_there_is_one(steps: list[Step]) -> None:
     assert (races_found(steps) > 0) == (Model().run(steps) > 0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(programs([Access.READ, Access.WRITE, Access.ATOMIC], masks))
 def test_nothing_is_found_where_there_is_no_race(steps: list[Step]) -> None:
     if not Model().run(steps):
@@ -204,7 +205,7 @@ def well_synchronised(steps: list[Step]) -> list[Step]:
     return done
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(programs([Access.READ, Access.WRITE], st.just(FULL)), st.integers(0, 20))
 def test_a_program_with_all_its_barriers_is_clean_and_one_that_lacks_a_needed_one_is_not(
     steps: list[Step], chosen: int

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evoengine.emulator.check.findings import FindingKind
+from evoengine.emulator.check.findings import NOT_COMMITTED, NOT_WAITED, FindingKind
 from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch, row
 
 
@@ -16,7 +16,7 @@ from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch, row
 def machine() -> Iterator[CheckerDriver]:
     with Launch() as launch:
         launch.buffer(65536)
-        with CheckerDriver(launch, threads=64, shared=4096) as machine:
+        with CheckerDriver(launch, threads=64, shared=8192) as machine:
             yield machine
 
 
@@ -118,11 +118,33 @@ def test_copies_that_were_not_committed_are_not_waited_for(machine: CheckerDrive
     machine.copy(0, row(0, 16), row(X, 16))
     machine.wait(0, 0)
     machine.read(0, row(0, 16), bytes=16)
-    assert machine.launch.kinds() == ["ASYNC_READ"]
+    assert [(f.kind.name, f.distance) for f in machine.launch.findings()] == [
+        ("ASYNC_READ", NOT_COMMITTED)
+    ]
     machine.commit(0)
     machine.wait(0, 0)
     machine.read(0, row(0, 16), bytes=16, site=9)
     assert machine.launch.kinds() == ["ASYNC_READ"]
+
+
+@pytest.mark.parametrize("later", [0, 1, 3])
+def test_a_copy_in_flight_says_how_many_groups_the_last_wait_may_leave(
+    machine: CheckerDriver, later: int
+) -> None:
+    for tile in range(later + 1):
+        copy_tile(machine, 1024 * tile)
+    wait(machine, later + 1)
+    copy_tile(machine, 6144)  # committed after the wait: it does not change what that must be
+    machine.read(0, row(0, 16), bytes=16, site=2)
+    (found,) = machine.launch.findings()
+    assert (found.kind, found.distance) == (FindingKind.ASYNC_READ, later)
+
+
+def test_a_copy_that_was_committed_and_never_waited_for_says_so(machine: CheckerDriver) -> None:
+    wait(machine, 0)
+    copy_tile(machine, 0)
+    machine.read(0, row(0, 16), bytes=16)
+    assert [found.distance for found in machine.launch.findings()] == [NOT_WAITED]
 
 
 def test_lanes_count_their_groups_each(machine: CheckerDriver) -> None:
@@ -153,7 +175,7 @@ def test_bytes_that_are_not_copied_are_zero_and_their_source_is_not_accessed(
 
 
 def test_a_copy_beyond_shared_memory_is_stopped(machine: CheckerDriver) -> None:
-    assert machine.copy(0, row(4096 - 256, 16), row(X, 16)) == 0xFFFF
+    assert machine.copy(0, row(8192 - 256, 16), row(X, 16)) == 0xFFFF
     assert [(f.kind.name, f.space.name) for f in machine.launch.findings()] == [
         ("OUT_OF_BOUNDS", "SHARED")
     ]

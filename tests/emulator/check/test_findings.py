@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from evoengine.emulator.check.finding_words import words_of
 from evoengine.emulator.check.findings import (
     COUNT_FIELDS,
     Finding,
     FindingKind,
     FindingRecord,
     Space,
+    causes_first,
 )
 
 RACE = Finding(FindingKind.READ_AFTER_WRITE, Space.SHARED, -1, 4, 512, 0, 37, 2, 5, 1, 0, 0, 1024)
@@ -25,15 +27,44 @@ LINES = {1: "line 40", 2: "line 42"}
         (
             RACE,
             (
-                "race: thread 37 reads shared+512 at line 42 that thread 5 wrote at line 40,"
-                " without a barrier between (block 0, 1024 times)"
+                "race: no __syncthreads() between the write at line 40 (thread 5) and the read at"
+                " line 42 (thread 37) of shared+512 (block 0, 1024 times)"
             ),
         ),
         (
-            replace(RACE, kind=FindingKind.WRITE_AFTER_READ, times=1),
+            replace(RACE, kind=FindingKind.WRITE_AFTER_READ, other_thread=36, times=1),
             (
-                "race: thread 37 writes shared+512 at line 42 that thread 5 read at line 40,"
-                " without a barrier between (block 0)"
+                "race: no __syncwarp() between the read at line 40 (thread 36) and the write at line"
+                " 42 (thread 37) of shared+512 (block 0)"
+            ),
+        ),
+        (
+            replace(RACE, kind=FindingKind.WRITE_AFTER_READ, distance=1, times=1),
+            (
+                "race: no __syncthreads() between the write at line 42 (thread 37) and the read at"
+                " line 40 (thread 5) of shared+512, which came first (block 0)"
+            ),
+        ),
+        (
+            replace(RACE, kind=FindingKind.WRITE_AFTER_READ, other_site=2, times=1),
+            (
+                "race: no __syncthreads() and no atomic operation between the read at line 42"
+                " (thread 5) and the write at line 42 (thread 37) of shared+512 (block 0)"
+            ),
+        ),
+        (
+            replace(
+                RACE,
+                kind=FindingKind.READ_AFTER_WRITE,
+                space=Space.GLOBAL,
+                buffer=1,
+                block=3,
+                times=1,
+            ),
+            (
+                "race: thread 37 reads out+512 at line 42 that thread 5 of block 0 wrote at line 40;"
+                " blocks of a launch run in any order unless atomic operations with"
+                " __threadfence() order them (block 3)"
             ),
         ),
         (
@@ -47,7 +78,7 @@ LINES = {1: "line 40", 2: "line 42"}
             ),
             (
                 "race: thread 37 writes out+512 at line 42 that thread 5 of block 0 wrote at line"
-                " 40, without ordering between the blocks (block 3)"
+                " 40, without an atomic operation; blocks of a launch run in any order (block 3)"
             ),
         ),
         (
@@ -94,32 +125,90 @@ LINES = {1: "line 40", 2: "line 42"}
             ),
         ),
         (
-            replace(RACE, kind=FindingKind.UNINITIALISED, space=Space.LOCAL, times=1),
-            "uninitialised: thread 37 reads local+512 at line 42, which was never written (block 0)",
+            replace(
+                RACE, kind=FindingKind.UNINITIALISED, space=Space.LOCAL, other_site=-1, times=1
+            ),
+            (
+                "uninitialised: thread 37 reads local+512 at line 42, local memory, an array of the"
+                " thread, to which nothing was written before (block 0)"
+            ),
+        ),
+        (
+            replace(RACE, kind=FindingKind.UNINITIALISED, distance=16, times=1),
+            (
+                "uninitialised: thread 37 reads shared+512 at line 42, shared memory to which"
+                " nothing was written before; it lies in a gap of 16 bytes in what line 40 wrote, as"
+                " when padded rows are read with another leading dimension (block 0)"
+            ),
         ),
         (
             replace(RACE, kind=FindingKind.ASYNC_READ, times=1),
             (
-                "async copy: thread 37 reads shared+512 at line 42 before the copy of thread 5 at"
-                " line 40 was waited for (block 0)"
+                "async copy: thread 37 reads shared+512 at line 42 before the cp.async at line 40"
+                " (thread 5) is complete; the cp.async.wait_group between them must be 0, in that"
+                " thread, with __syncthreads() after it (block 0)"
             ),
         ),
         (
-            replace(RACE, kind=FindingKind.ASYNC_WRITE, times=1),
+            replace(RACE, kind=FindingKind.ASYNC_READ, other_thread=37, distance=1, times=1),
             (
-                "async copy: thread 37 writes shared+512 at line 42 before the copy of thread 5 at"
-                " line 40 was waited for (block 0)"
+                "async copy: thread 37 reads shared+512 at line 42 before the cp.async at line 40"
+                " (thread 37) is complete; the cp.async.wait_group between them must be 1 or"
+                " less (block 0)"
+            ),
+        ),
+        (
+            replace(RACE, kind=FindingKind.ASYNC_READ, other_thread=37, distance=-1, times=1),
+            (
+                "async copy: thread 37 reads shared+512 at line 42 before the cp.async at line 40"
+                " (thread 37) is complete; its group is not committed: cp.async.commit_group and"
+                " wait_group are missing (block 0)"
+            ),
+        ),
+        (
+            replace(RACE, kind=FindingKind.ASYNC_READ, distance=-2, times=1),
+            (
+                "async copy: thread 37 reads shared+512 at line 42 before the cp.async at line 40"
+                " (thread 5) is complete; cp.async.wait_group is missing between them, in that"
+                " thread, with __syncthreads() after it (block 0)"
+            ),
+        ),
+        (
+            replace(RACE, kind=FindingKind.ASYNC_WRITE, distance=-3, times=1),
+            (
+                "async copy: thread 37 writes shared+512 at line 42 before the cp.async at line 40"
+                " (thread 5) is complete (block 0)"
             ),
         ),
     ],
 )
 def test_a_finding_names_threads_place_lines_and_block(finding: Finding, expected: str) -> None:
-    assert finding.describe(LINES.get, ("x", "out")) == expected  # type: ignore[arg-type]
+    assert words_of(finding, LINES.get, ("x", "out")) == expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", list(FindingKind))
 def test_every_kind_has_its_line(kind: FindingKind) -> None:
-    assert "thread 37" in replace(RACE, kind=kind).describe()
+    assert "thread 37" in words_of(replace(RACE, kind=kind))
+
+
+def test_a_read_that_came_too_early_is_a_race_before_it_is_one_of_unwritten_memory() -> None:
+    unwritten = replace(RACE, kind=FindingKind.UNINITIALISED, site=1, other_site=-1)
+    other = replace(unwritten, site=7)
+    early = replace(RACE, kind=FindingKind.WRITE_AFTER_READ, distance=1)
+    late = replace(early, distance=0)
+    assert causes_first((unwritten, other, early)) == (early, unwritten, other)
+    assert causes_first((unwritten, other, late)) == (unwritten, other, late)
+
+
+def test_races_between_warps_come_before_those_of_lanes() -> None:
+    lanes = replace(RACE, other_thread=36)
+    beyond = replace(RACE, kind=FindingKind.OUT_OF_BOUNDS, site=9)
+    assert causes_first((lanes, beyond, RACE)) == (beyond, RACE, lanes)
+    assert causes_first((lanes, beyond)) == (lanes, beyond)
+    elsewhere = replace(RACE, space=Space.GLOBAL)
+    assert causes_first((lanes, elsewhere)) == (lanes, elsewhere)
+    of_two_blocks = replace(lanes, other_block=4)
+    assert causes_first((lanes, of_two_blocks)) == (of_two_blocks, lanes)
 
 
 def test_the_structures_have_the_layout_that_c_asserts() -> None:

@@ -64,6 +64,37 @@ def test_the_first_uninitialised_byte_is_named(machine: CheckerDriver) -> None:
     assert ("UNINITIALISED", 8) in [(f.kind.name, f.offset) for f in machine.launch.findings()]
 
 
+@pytest.mark.parametrize(
+    ("pitch", "gap"), [(80, 16), (68, 4), (128, 64), (132, 0)], ids=lambda value: str(value)
+)
+def test_a_narrow_gap_in_what_one_instruction_wrote_names_it(
+    machine: CheckerDriver, pitch: int, gap: int
+) -> None:
+    rows = [first * pitch + at * 4 for first in range(2) for at in range(16)]
+    machine.write(0, rows, site=5)
+    machine.read(0, [64], mask=1, bytes=4, site=6)
+    (found,) = machine.launch.findings()
+    assert (found.kind, found.offset, found.distance) == (FindingKind.UNINITIALISED, 64, gap)
+    assert found.other_site == (5 if gap else -1)
+
+
+def test_what_two_instructions_wrote_has_no_gap_between(machine: CheckerDriver) -> None:
+    machine.write(0, [0], mask=1, site=5)
+    machine.write(0, [8], mask=1, site=6)
+    machine.read(0, [4], mask=1, site=7)
+    machine.read(0, [12], mask=1, site=8)
+    assert [(found.distance, found.other_site) for found in machine.launch.findings()] == [
+        (0, -1),
+        (0, -1),
+    ]
+
+
+def test_the_ends_of_shared_memory_are_no_gap(machine: CheckerDriver) -> None:
+    machine.write(0, [8, 988], mask=0b11, site=5)
+    machine.read(0, [4, 996], mask=0b11, site=6)
+    assert [found.distance for found in machine.launch.findings()] == [0]
+
+
 def test_an_atomic_reads_what_it_changes(machine: CheckerDriver) -> None:
     machine.atomic(0, [0], mask=1)
     assert kinds(machine) == ["UNINITIALISED"]

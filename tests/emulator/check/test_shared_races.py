@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from evoengine.emulator.check.findings import ALL_CHECKS, Access, Check, FindingKind, Space
+from evoengine.emulator.check.findings import (
+    ALL_CHECKS,
+    Access,
+    Check,
+    FindingKind,
+    Space,
+    causes_first,
+)
 from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch, on_machine, row
 
 LOW, HIGH = 0x0000FFFF, 0xFFFF0000
@@ -68,6 +75,31 @@ def test_the_reader_is_found_however_many_others_read_later(
     machine.barrier([0, *({1, 2, 3} - {reader})], 2)
     machine.write(0, row(0), site=5)
     assert [found.other_site for found in machine.launch.findings()] == [reader]
+
+
+def test_a_write_that_a_read_did_not_wait_for_is_told_from_one_that_comes_again(
+    machine: CheckerDriver,
+) -> None:
+    machine.read(0, row(0), site=1)
+    machine.write(1, row(0), site=2)
+    early, unwritten = causes_first(machine.launch.findings()[::-1])
+    assert early.is_early_read and (early.site, early.other_site) == (2, 1)
+    assert (unwritten.kind, unwritten.site) == (FindingKind.UNINITIALISED, 1)
+    machine.barrier()
+    machine.read(0, row(0), site=1)
+    machine.write(1, row(0), site=2)
+    kinds_and_early = [(item.kind.name, item.is_early_read) for item in machine.launch.findings()]
+    assert kinds_and_early.count(("WRITE_AFTER_READ", True)) == 1
+    assert kinds_and_early.count(("WRITE_AFTER_READ", False)) == 1
+
+
+def test_two_warps_are_named_rather_than_two_lanes_of_one(machine: CheckerDriver) -> None:
+    machine.write(0, row(0), site=1)
+    machine.read(0, [4], mask=1, site=2)
+    machine.read(1, [4], mask=1, site=2)
+    machine.read(0, [8], mask=1, site=2)
+    (found,) = machine.launch.findings()
+    assert (found.thread, found.other_thread, found.times) == (32, 1, 3)
 
 
 def test_two_warps_that_write_the_same_bytes_race(machine: CheckerDriver) -> None:

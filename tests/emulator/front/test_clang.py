@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -246,6 +248,22 @@ def test_a_child_leaves_no_process_behind(tmp_path: Path) -> None:
     stat = Path(f"/proc/{int(result.stdout)}/stat")
     time.sleep(0.1)
     assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_process_with_a_thousand_open_files_still_starts_children(tmp_path: Path) -> None:
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed[1] < 1200:
+        pytest.skip(f"this process may have no more than {allowed[1]} files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(allowed[0], 1200), allowed[1]))
+    opened = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while opened[-1] < 1024:
+            opened.append(os.dup(opened[0]))
+        assert clang_process.run(["/bin/sh", "-c", "echo here"], tmp_path, 30).stdout == "here\n"
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, allowed)
 
 
 def test_compilations_run_side_by_side_in_threads() -> None:

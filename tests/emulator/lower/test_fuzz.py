@@ -19,6 +19,7 @@ from evoengine.emulator.ptx.parser import parse
 from evoengine.emulator.ptx.syntax import TYPE_BITS
 from evoengine.emulator.run.codegen_child import InvalidIr, parse_module
 from tests.emulator.lower.small_kernels import kernel
+from tests.sampling import examples
 
 TEXTS = Path(__file__).resolve().parent.parent / "ptx" / "texts"
 REAL = {path.stem: path.read_text(encoding="utf-8") for path in sorted(TEXTS.glob("*.ptx"))}
@@ -168,7 +169,7 @@ def test_compiler_output_lowers_to_ir_that_llvm_accepts(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REAL)
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=examples(60), derandomize=True, deadline=None)
 @given(seed=st.integers(0, 1 << 32), checked=st.booleans(), vector_memory=st.booleans())
 def test_mutated_compiler_output_gives_an_emulator_error_or_valid_ir(
     name: str, seed: int, checked: bool, vector_memory: bool
@@ -176,7 +177,7 @@ def test_mutated_compiler_output_gives_an_emulator_error_or_valid_ir(
     survives(mutant(REAL[name], seed), checked=checked, vector_memory=vector_memory)
 
 
-@settings(max_examples=1200, derandomize=True, deadline=None)
+@settings(max_examples=examples(1200), derandomize=True, deadline=None)
 @given(
     op=st.sampled_from(
         sorted({*HANDLERS, "bra", "ret", "exit", "bar", "barrier", "trap", "yield"})

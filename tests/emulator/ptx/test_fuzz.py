@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
+from tests.sampling import examples
 
 REAL = [
     path.read_text(encoding="utf-8")
@@ -41,14 +42,14 @@ def survives(text: str) -> None:
         assert str(error)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=examples(150), derandomize=True, deadline=None)
 @given(st.binary(max_size=300))
 def test_random_bytes_give_an_error_or_a_module(data: bytes) -> None:
     survives(data.decode("latin-1"))
     survives(HEAD + data.decode("latin-1") + "}")
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=examples(300), derandomize=True, deadline=None)
 @given(st.lists(st.sampled_from(TOKENS), max_size=60))
 def test_random_tokens_give_an_error_or_a_module(tokens: list[str]) -> None:
     survives(" ".join(tokens))
@@ -79,14 +80,14 @@ def mutants(text: str, seed: int, count: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("index", range(len(REAL)))
 def test_mutated_compiler_output_gives_an_error_or_a_module(index: int) -> None:
-    for mutant in mutants(REAL[index], seed=index, count=120):
+    for mutant in mutants(REAL[index], seed=index, count=examples(120)):
         survives(mutant)
 
 
 @pytest.mark.parametrize("index", range(len(REAL)))
 def test_truncated_compiler_output_gives_an_error_or_a_module(index: int) -> None:
     chance = random.Random(index)  # noqa: S311 - the same places every time are wanted
-    for _ in range(60):
+    for _ in range(examples(60)):
         survives(REAL[index][: chance.randrange(len(REAL[index]))])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 from functools import cache, cached_property
 from typing import Any
 
@@ -30,7 +31,13 @@ def host_features(without: tuple[str, ...]) -> str:
 
 @cache
 def native(variant: str) -> NativeRuntime:
-    return load_runtime(llvm.get_host_cpu_name(), host_features(VARIANTS[variant]), cache_home())
+    cache_home().mkdir(parents=True, exist_ok=True)
+    # one process of a run compiles it, which takes half a minute of a core; the others find it
+    with (cache_home() / f"tests-{variant}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return load_runtime(
+            llvm.get_host_cpu_name(), host_features(VARIANTS[variant]), cache_home()
+        )
 
 
 def aligned(array: Any) -> np.ndarray:

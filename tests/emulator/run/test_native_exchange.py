@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.emulator.run.native_lanes import LANES, Runtime, aligned
+from tests.sampling import examples
 
 WORDS = st.lists(st.integers(0, 2**32 - 1), min_size=LANES, max_size=LANES)
 WHOLE = Runtime("whole")
@@ -38,7 +39,7 @@ def shfl_model(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
     return (j if p else lane), p
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(["up", "down", "bfly", "idx"]),
     WORDS,
@@ -61,7 +62,7 @@ def test_shuffles_follow_ptx(
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.integers(0, 3), min_size=LANES, max_size=LANES),
     st.integers(1, FULL),
@@ -79,7 +80,7 @@ def test_match_finds_equal_lanes(x: list[int], mask: int, width: tuple[int, type
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(WORDS, st.integers(1, FULL))
 def test_redux_reduces_the_lanes_of_the_mask(x: list[int], mask: int) -> None:
     values = aligned(np.array(x, np.uint32))

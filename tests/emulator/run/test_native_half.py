@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.emulator.run.native_lanes import LANES, Runtime
+from tests.sampling import examples
 
 # digits of mantissa, exponent bias, bits
 FORMATS = {
@@ -481,7 +482,7 @@ def test_directed_functions_leave_the_hosts_rounding_as_it_was(runtime: Runtime)
     assert np.float64(1.0) / np.float64(3.0) == 0.3333333333333333
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.floats(width=64), st.sampled_from(["hf", "bf"]))
 def test_llvms_own_calls_round_to_the_nearest(value: float, kind: str) -> None:
     form = "f16" if kind == "hf" else "bf16"

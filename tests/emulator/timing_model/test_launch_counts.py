@@ -7,8 +7,9 @@ import pytest
 from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.ptx.syntax import Instruction, Register
+from evoengine.emulator.timing_model.instruction_mix import instruction_mix
 from evoengine.emulator.timing_model.launch_counts import (
-    counts_from_code,
+    counts_from_mixes,
     counts_from_reports,
     with_accesses,
     with_block_work,
@@ -16,22 +17,24 @@ from evoengine.emulator.timing_model.launch_counts import (
 from evoengine.emulator.timing_model.work_queues import takes_work
 
 A = Register("%a")
-LOOP = [
-    Instruction("fma", ("rn", "f32"), (A, A, A, A), None, 0, ""),
-    Instruction("bra", (), (), None, 0, ""),
-]
-END = [Instruction("ret", (), (), None, 0, "")]
+LOOP = instruction_mix(
+    [
+        Instruction("fma", ("rn", "f32"), (A, A, A, A), None, 0, ""),
+        Instruction("bra", (), (), None, 0, ""),
+    ]
+)
+END = instruction_mix([Instruction("ret", (), (), None, 0, "")])
 
 
 def test_code_counts_as_often_as_warps_executed_it() -> None:
-    found = counts_from_code([(LOOP, 100.0), (END, 4.0)], blocks=2, warps=4, unique_bytes=99)
+    found = counts_from_mixes([(LOOP, 100.0), (END, 4.0)], blocks=2, warps=4, unique_bytes=99)
     assert found.instructions == {"fma": 100, "control": 104}
     assert found.delays == {"fixed": 100}
     assert (found.blocks, found.warps, found.issued, found.unique_bytes) == (2, 4, 204, 99)
 
 
 def test_code_that_never_ran_does_not_count() -> None:
-    assert counts_from_code([(LOOP, 0.0)], blocks=1, warps=1).instructions == {}
+    assert counts_from_mixes([(LOOP, 0.0)], blocks=1, warps=1).instructions == {}
 
 
 def test_a_checked_sample_stands_for_all_blocks() -> None:
@@ -51,7 +54,7 @@ def test_a_checked_sample_stands_for_all_blocks() -> None:
         global_atomic_sectors=2,
         local_bytes=64,
     )
-    found = with_accesses(counts_from_code([(END, 32.0)], blocks=8, warps=32), sample, blocks=2)
+    found = with_accesses(counts_from_mixes([(END, 32.0)], blocks=8, warps=32), sample, blocks=2)
     assert found.shared_wavefronts == 4 * (15 + 2)
     assert (found.load_requests, found.load_sectors, found.store_sectors, found.copy_sectors) == (
         12,
@@ -66,13 +69,13 @@ def test_a_checked_sample_stands_for_all_blocks() -> None:
 
 def test_checked_blocks_count_for_the_work_that_they_did() -> None:
     sample = AccessCounts(global_store_sectors=40, block_sectors=10, launch_sectors=7)
-    counts = counts_from_code([(END, 32.0)], blocks=8, warps=32)
+    counts = counts_from_mixes([(END, 32.0)], blocks=8, warps=32)
     found = with_accesses(counts, sample, blocks=2, worth=8)  # two emptied the queue of eight
     assert (found.store_sectors, found.block_sectors, found.common_sectors) == (40, 10, 3)
 
 
 def test_the_longest_block_is_measured_in_instructions() -> None:
-    counts = with_block_work(counts_from_code([(END, 30.0)], blocks=3, warps=30), [100, 300, 200])
+    counts = with_block_work(counts_from_mixes([(END, 30.0)], blocks=3, warps=30), [100, 300, 200])
     assert counts.most_issued == pytest.approx(15)  # of 30 in all, three sixths
     assert with_block_work(counts, []) == counts
 

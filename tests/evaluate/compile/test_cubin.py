@@ -11,6 +11,7 @@ from evoengine.evaluate.compile.compile_unit import CompileUnit
 from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
 from tests.evaluate.compile.kernels import COPY, VARIED, VARIED_KERNELS
+from tests.sampling import examples
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ def whole_file(whole: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     changes=st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 255)), min_size=1, max_size=8)
 )

@@ -11,6 +11,7 @@ from evoengine.evaluate.compile.headers import find_headers
 from evoengine.evaluate.compile.includes import IncludeRefused, allowed_headers, check_includes
 from evoengine.evaluate.compile.nvrtc import NvrtcCompiler, load
 from tests.evaluate.compile.tricks import HARMLESS, LEAKING, OTHERS
+from tests.sampling import examples
 
 MARKER = "SECRET_TOKEN_4711"
 KERNEL = "__global__ void k() {}\n"
@@ -107,7 +108,7 @@ PIECES += [
 PIECES += ["#define F", " F ", "x", "\\", "##", "<stdint.h>", "0", "..", ";"]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250))
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=2, max_size=14))
 def test_no_mixture_of_pieces_passes_the_check_and_reads_the_file(
     pieces: list[str], secret: Path, compiler: NvrtcCompiler

@@ -9,8 +9,6 @@ import pytest
 
 from evoengine.evaluate.compile import machine_code
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
-from tests.evaluate.compile.test_seeds import SEEDS, plans, unit_of
-from tests.evaluate.compile.test_seeds import seeds_dir as folder_of_seeds
 
 Sums = tuple[str, int, int, int]  # C type of the sums, registers of D, A and B
 
@@ -158,16 +156,6 @@ def test_the_formats_of_every_instruction_are_found_on_every_architecture(tmp_pa
         assert result.status == "ok", f"{name}: {result.log}"
         assert result.formats == {"kernel": expected}, name
         assert result.resources[0].formats == expected
-
-
-@pytest.mark.parametrize("arch", ["sm_89", "sm_90"])
-def test_of_the_seeds_the_one_in_8_bits_alone_uses_e4m3(arch: str, tmp_path: Path) -> None:
-    for seed in SEEDS:
-        code = (folder_of_seeds() / f"{seed}.cu").read_text()
-        for result in compiled([unit_of(code, plan, arch) for plan in plans(seed, arch)], tmp_path):
-            found = {name for names in result.formats.values() for name in names}
-            assert ("e4m3" in found) is (seed == "sdpa_fp8")
-            assert found <= {"f16", "e4m3"}
 
 
 def test_what_is_not_a_cubin_is_refused() -> None:

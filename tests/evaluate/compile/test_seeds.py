@@ -25,7 +25,7 @@ def plans(seed: str, arch: str) -> list[CasePlan]:
 
 @pytest.mark.parametrize("arch", ["sm_89", "sm_90"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_seed_compiles_and_its_launches_pass_what_its_kernels_take(
+def test_every_seed_compiles_for_its_launches_and_the_one_in_8_bits_alone_uses_e4m3(
     seed: str, arch: str, tmp_path: Path
 ) -> None:
     path = seeds_dir() / f"{seed}.cu"
@@ -45,6 +45,9 @@ def test_every_seed_compiles_and_its_launches_pass_what_its_kernels_take(
         assert (result.status, result.log) == ("ok", "")
         for launch in plan.launches:
             assert len(result.params[launch.kernel]) == len(launch.args)
+        found = {name for names in result.formats.values() for name in names}
+        assert ("e4m3" in found) is (seed == "sdpa_fp8")
+        assert found <= {"f16", "e4m3"}
 
 
 def unit_of(code: str, plan: CasePlan, arch: str) -> CompileUnit:

@@ -26,12 +26,13 @@ from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.device.fork_client import ForkServer
 from evoengine.evaluate.device.grader_device import GraderDevice, cuda_device
 from evoengine.evaluate.device.two_graders import TwoGraders, cuda_search_device
-from evoengine.evaluate.device.worker_device import WorkerDevice, emulator_device
+from evoengine.evaluate.device.worker_device import WorkerDevice
 from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER
 from evoengine.protocols import CompiledCase, Device, Job, RaceReport
 from evoengine.records import Status
 from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import source
+from tests.evaluate.kept_fork_server import kept
 
 TASK = """
 name: scale
@@ -66,16 +67,16 @@ class Bench:
     def device(self) -> WorkerDevice | GraderDevice | TwoGraders:
         match self.kind:
             case "emulator":
-                return emulator_device("h200", CHECKS, self.folder / "answers", threads=1)
+                return kept().device("h200", threads=1)
             case "cuda":
                 return cuda_device(0)
             case "scripted grader":
-                return GraderDevice(ForkServer(SCRIPTED))
+                return GraderDevice(kept().server(SCRIPTED))
             case "two scripted graders":
                 return two_scripted_graders()
             case "two graders on cuda":
                 return cuda_search_device(0)
-        return WorkerDevice(ForkServer(SCRIPTED))
+        return WorkerDevice(kept().server(SCRIPTED))
 
     async def job(self, behaviour: str) -> Job:
         if "scripted" in self.kind:
@@ -116,12 +117,12 @@ class Bench:
                     if pool is not None:
                         await pool.close()
 
-        return asyncio.run(run())
+        return kept().run(run())
 
 
 def two_scripted_graders(used_memory: float | None = 0.0) -> TwoGraders:
     """A device with two graders of the scripted module."""
-    server = ForkServer(SCRIPTED)
+    server = kept().server(SCRIPTED)
     return TwoGraders(GraderDevice(server), GraderDevice(server), lambda: used_memory)
 
 
@@ -677,7 +678,7 @@ def test_a_reference_that_raises_is_a_task_error(scripted, tmp_path):
             await device.close()
 
     with pytest.raises(TaskError, match="reference raised ValueError"):
-        asyncio.run(start())
+        kept().run(start())
 
 
 @pytest.mark.parametrize("kind", [WorkerDevice, GraderDevice])

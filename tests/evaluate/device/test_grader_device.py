@@ -29,6 +29,7 @@ from evoengine.records import Status
 from evoengine.task.load import load_task
 from evoengine.task.schema import Limits
 from tests.evaluate.device.test_contract import SCRIPTED, TASK
+from tests.evaluate.kept_fork_server import kept
 
 HIDDEN = "hidden_cases: {odd: {N: 77}}\n"
 
@@ -56,14 +57,15 @@ class Stage:
         """Runs `scene` with a started device, and closes it; `start`: the task's path."""
 
         async def run() -> Any:
-            device = GraderDevice(ForkServer(SCRIPTED, arguments))
+            server = ForkServer(SCRIPTED, arguments) if arguments else kept().server(SCRIPTED)
+            device = GraderDevice(server)
             try:
                 await device.start(load_task(self.path), start or str(self.path))
                 return await scene(device)
             finally:
                 await device.close()
 
-        return asyncio.run(run())
+        return kept().run(run())
 
 
 @pytest.fixture
@@ -330,7 +332,7 @@ def test_a_kill_that_is_cancelled_has_reached_both_runners(stage: Stage) -> None
 
 def test_a_task_whose_reference_raises_leaves_no_process(stage: Stage) -> None:
     async def scene() -> tuple[int | None, ...]:
-        device = GraderDevice(ForkServer(SCRIPTED))
+        device = GraderDevice(kept().server(SCRIPTED))
         try:
             with pytest.raises(TaskError, match="reference raised ValueError"):
                 await device.start(load_task(stage.path), "raising.yaml")
@@ -338,7 +340,7 @@ def test_a_task_whose_reference_raises_leaves_no_process(stage: Stage) -> None:
         finally:
             await device.close()
 
-    assert asyncio.run(scene()) == (None, None, None)
+    assert kept().run(scene()) == (None, None, None)
 
 
 def test_no_grader_and_no_runner_outlives_a_parent_that_is_killed(stage: Stage) -> None:

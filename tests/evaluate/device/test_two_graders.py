@@ -16,6 +16,7 @@ from evoengine.evaluate.nvml import memory_share
 from evoengine.protocols import Job
 from evoengine.records import Status
 from tests.evaluate.device.test_contract import Bench, two_scripted_graders
+from tests.evaluate.kept_fork_server import kept
 
 Play = Callable[..., Any]
 
@@ -35,14 +36,14 @@ def play(tmp_path: Path) -> Play:
             finally:
                 await device.close()
 
-        return asyncio.run(on_device())
+        return kept().run(on_device())
 
     return run
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> Callable[[str], Job]:
-    return lambda behaviour: asyncio.run(Bench("scripted", tmp_path).job(behaviour))
+    return lambda behaviour: kept().run(Bench("scripted", tmp_path).job(behaviour))
 
 
 def silent(_: str) -> None: ...
@@ -53,6 +54,12 @@ def searched(job: Job) -> Job:
     return job.model_copy(update={"scored_only": True})
 
 
+async def started(device: TwoGraders) -> None:
+    """Waits until the second grader runs, or cannot."""
+    assert device._starting is not None
+    await asyncio.wait([device._starting])
+
+
 def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
     play: Play, job: Callable[[str], Job]
 ) -> None:
@@ -60,6 +67,7 @@ def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
 
     async def scene(device: TwoGraders) -> Any:
         await device.run(searched(correct), silent)
+        await started(device)
         first = asyncio.create_task(device.run(endless, silent))
         verified = await device.run(correct, silent, verify=True)
         raced = await device.race(correct, correct.model_copy(update={"candidate": "b"}), silent)
@@ -75,11 +83,13 @@ def test_a_device_without_room_for_two_graders_has_one_that_does_everything(
     correct, said = searched(job("correct")), list[str]()
 
     async def scene(device: TwoGraders) -> Any:
-        reports = [await device.run(correct, said.append, verify) for verify in (False, True)]
-        started: list[GraderDevice] = [
+        first = await device.run(correct, said.append)
+        await started(device)
+        verified = await device.run(correct, said.append, verify=True)
+        running: list[GraderDevice] = [
             one for one in (device._first, device._second) if one._grader is not None
         ]
-        return [report.status for report in reports], len(started)
+        return [first.status, verified.status], len(running)
 
     assert play(scene, used_memory) == ([Status.correct, Status.correct], graders)
     assert any("one grader does everything" in line for line in said) == (graders == 1)
@@ -117,10 +127,37 @@ def test_where_the_second_grader_does_not_start_the_first_one_does_its_work_and_
     async def scene(device: TwoGraders) -> Any:
         monkeypatch.setattr(device._second, "start", fails)
         await device.run(search, silent)
+        await started(device)
         return (await device.run(search, said.append, verify=True)).status
 
     assert play(scene) is Status.correct
     assert "one grader does everything: a second one did not start: no such device" in said
+
+
+def test_while_the_second_grader_starts_the_first_one_verifies_and_races(
+    play: Play, job: Callable[[str], Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = searched(job("correct"))
+
+    async def scene(device: TwoGraders) -> Any:
+        start, may_start = device._second.start, asyncio.Event()
+
+        async def slow(*given: Any) -> Any:
+            await may_start.wait()
+            return await start(*given)
+
+        monkeypatch.setattr(device._second, "start", slow)
+        await device.run(search, silent)
+        verified = await device.run(search, silent, verify=True)
+        raced = await device.race(search, search.model_copy(update={"candidate": "b"}), silent)
+        early = device._second._grader is None
+        may_start.set()
+        await started(device)
+        late = await device.run(search, silent, verify=True)
+        return verified.status, raced.status, early, late.status, device._second._grader is None
+
+    correct = Status.correct
+    assert play(scene) == (correct, correct, True, correct, False)
 
 
 def test_memory_in_use_is_not_known_of_a_device_that_is_not_there() -> None:

@@ -375,6 +375,7 @@ class CudaBackend:
             hot=samples[0],
             cold=samples[1] if len(samples) > 1 else None,
             call_bytes=sum(tensor_bytes(self.task, case)),
+            floor_us=floors.scored(self.task).us,
         )
         before = look.case.sets if look else ()
         return TimedCase(compiled, timing=timing, sets=worst_of_each(before, sets_checked))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
+from evoengine.evaluate.floor import floors_of
 from evoengine.evaluate.worker.backend import (
     Announce,
     NoActivity,
@@ -28,6 +30,7 @@ from evoengine.evaluate.worker.emulated.emulated_program import (
     LoadedModule,
     failure_of,
 )
+from evoengine.evaluate.worker.emulated.modelled_peaks import modelled_peaks
 from evoengine.evaluate.worker.emulated.modelled_time import model_case
 from evoengine.evaluate.worker.emulated.secret_sets import SecretSet, secret_sets
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
@@ -150,6 +153,9 @@ class EmulatedBackend:
                 self._compile_unchecked(compiled)
         for compiled in job.cases:  # the time model counts accesses in checked mode
             self._loaded.prepare(compiled, checked=True)
+        for compiled in job.upcoming:
+            with contextlib.suppress(CandidateFailure):  # the case's own job ends with it
+                self._loaded.prepare(compiled, checked=True)
         return self._follow_all(job, announce) if checked_mode else None
 
     def _forget_other_than(self, job: Job) -> None:
@@ -206,7 +212,11 @@ class EmulatedBackend:
         for compiled in job.cases:
             if not compiled.plan.hidden:
                 announce(f"modelling {shown(compiled)}", True)
-                yield TimedCase(compiled, model=self._model(compiled))
+                floors = floors_of(
+                    self.task, compiled.plan.case, job.tier, modelled_peaks(self.emulator.target)
+                )
+                floor = {"floor_us": floors.scored(self.task).us}
+                yield TimedCase(compiled, model=self._model(compiled).model_copy(update=floor))
 
     def _model(self, compiled: CompiledCase) -> CaseModel:
         busiest = self._busiest[compiled.plan.case]

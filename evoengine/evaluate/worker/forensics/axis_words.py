@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 # dimensions that have these names in most tasks; H is a height where there is a width, too
 CONVENTIONS = {"B": "batch", "BATCH": "batch", "H": "head", "HEADS": "head"}
+CHANNELS = {"C", "CH", "CHANNELS", "C_IN", "C_OUT", "CIN", "COUT"}  # of more than two axes
 WIDTHS = {"W", "WIDTH", "OW"}
 PLURALS = {"batch": "batches", "index": "indices"}
 
@@ -16,6 +17,8 @@ def axis_noun(axes: Sequence[str], axis: int) -> str:
     known = CONVENTIONS.get(name.upper(), "")
     if known and not (known == "head" and WIDTHS & {one.upper() for one in axes}):
         return known
+    if name.upper() in CHANNELS and len(axes) > 2:
+        return "channel"
     if len(axes) == 1:
         return "element"
     if axis == len(axes) - 1:

@@ -30,6 +30,8 @@ class ChangedInputs:
     scalars: Mapping[str, Value] = field(default_factory=dict)
     weight: float = 1.0
     mistake: str = ""  # in the words of an engineer: "scale is missing"
+    # what is done with the outputs as well; such a change is tried on the whole case
+    after: Callable[[Tensors], Tensors] | None = None
 
 
 def each_input(names: Sequence[str], change: Change) -> Callable[[Tensors], Tensors]:

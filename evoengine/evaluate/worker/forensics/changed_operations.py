@@ -211,6 +211,15 @@ _SIMILAR: Mapping[str, Mapping[str, Any]] = {
     "tanh": {"sigmoid": torch.sigmoid},
     "softplus": {"relu": torch.relu},
     "square": {"the magnitude": torch.abs},
+    "round": {
+        "floor (rounded down)": torch.floor,
+        "trunc (cut off toward zero)": torch.trunc,
+        "rounding half away from zero": lambda x: x.sign() * (x.abs() + 0.5).floor(),
+    },
+    "floor": {"trunc (toward zero)": torch.trunc, "round": torch.round, "ceil": torch.ceil},
+    "ceil": {"floor": torch.floor, "round": torch.round},
+    "sin": {"cos": torch.cos},
+    "cos": {"sin": torch.sin},
 }
 
 

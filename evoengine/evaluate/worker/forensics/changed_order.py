@@ -1,4 +1,4 @@
-"""Steps in another order, terms on the wrong side of a root, old values in place of new ones."""
+"""Steps in another order, terms on the wrong side of a root."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from evoengine.evaluate.worker.forensics.reference_steps import (
     ReferenceStep,
     StepRecorder,
 )
-from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
 MOVED = {"transpose", "permute", "softmax", "masked_fill", "masked_fill_", "cumsum", "flip", "triu",
@@ -26,9 +25,7 @@ MOVED = {"transpose", "permute", "softmax", "masked_fill", "masked_fill_", "cums
 Held = list[Any]  # what a step left for a later one
 
 
-def changed_order(
-    steps: Sequence[ReferenceStep], recorder: StepRecorder, inputs: Tensors
-) -> Iterator[ChangedStep]:
+def changed_order(steps: Sequence[ReferenceStep], recorder: StepRecorder) -> Iterator[ChangedStep]:
     """The changes of two steps, of which the second takes the first one's result."""
     by_place = {step.place: step for step in steps}
     for step in steps:
@@ -36,7 +33,6 @@ def changed_order(
         if before is not None:
             yield from _roots(before, step)
             yield from _exchanged(before, step)
-    yield from _old_values(steps, by_place, recorder, inputs)
 
 
 def _taken_first(
@@ -158,38 +154,3 @@ def _applied(step: ReferenceStep, value: torch.Tensor, other: Any) -> torch.Tens
         raise ValueError("no plain operation")
     result: torch.Tensor = operations[step.name](value, other)
     return result
-
-
-def _old_values(
-    steps: Sequence[ReferenceStep],
-    by_place: Mapping[Place, ReferenceStep],
-    recorder: StepRecorder,
-    inputs: Tensors,
-) -> Iterator[ChangedStep]:
-    """A variable that replaces an input of its name, of which a later step takes the old value."""
-    for step in steps:
-        for number, place in enumerate(recorder.feeds.get(step.place, ())):
-            made = by_place.get(place) if place is not None else None
-            if made is None or not made.source.is_value or made.source.variable not in inputs:
-                continue
-            name = made.source.variable
-            old = inputs[name]
-
-            def instead(
-                func: Any,
-                args: tuple[Any, ...],
-                kwargs: Any,
-                number: int = number,
-                old: torch.Tensor = old,
-            ) -> Any:
-                given = list(args)
-                given[number] = old.to(args[number].device, args[number].dtype)
-                return func(*given, **kwargs)
-
-            yield ChangedStep(
-                DiagnosisKind.changed_step,
-                f"with {name} of before its update in {step.words}",
-                {step.place: instead},
-                1.07,
-                mistake=f"the old value of {name}, before its update, is used",
-            )

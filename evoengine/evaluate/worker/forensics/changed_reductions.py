@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from evoengine.evaluate.worker.forensics.axis_words import axis_noun
 from evoengine.evaluate.worker.forensics.changed_step import (
     MOST_TILES,
     REDUCTIONS,
@@ -23,7 +24,6 @@ from evoengine.records import DiagnosisKind
 
 ADDED = {"mean", "sum", "norm", "vector_norm", "logsumexp"}
 EXTREMES = {"amax", "amin", "max", "min"}
-ROW_TILES = (2, 4, 8, 16, 32)
 REPEATS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 PART_WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 Remade = Callable[[torch.Tensor], torch.Tensor]
@@ -75,7 +75,7 @@ def divided_wrongly(step: ReferenceStep) -> Iterator[ChangedStep]:
         yield change(
             step,
             f"with {step.words} begun at 0",
-            _of_tensor(lambda found: bound(found, 0.0)),
+            of_tensor(lambda found: bound(found, 0.0)),
             1.02,
             "the maximum begins at 0 in place of minus infinity"
             if step.name.endswith("max")
@@ -88,50 +88,14 @@ def count(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
     return math.prod(args[0].shape[axis] for axis in reduced_axes(args, kwargs))
 
 
-def of_other_rows(steps: Sequence[ReferenceStep], tiles: Sequence[int]) -> Iterator[ChangedStep]:
-    """What is reduced for one row used for another: all reductions together, then each alone."""
-    for group in _groups(steps):
-        names = _names(group)
-        verb = "are" if len(group) > 1 else "is"
-        for shift, which in ((-1, "next"), (1, "previous")):
-            yield _together(
-                group,
-                f"with {names} of the {which} row",
-                _of_tensor(lambda found, s=shift: found.roll(s, _row_axis(found))),  # type: ignore[misc]
-                f"{names} {verb} taken from the {which} row",
-                1.02,
-            )
-        for size in dict.fromkeys((*ROW_TILES, *tiles[:MOST_TILES])):
-            yield _together(
-                group,
-                f"with {names} of the first row of every {size}",
-                _of_tensor(lambda found, t=size: _first_of(found, t)),  # type: ignore[misc]
-                f"{names} {verb} taken from another row, the first row of every {size}",
-                1.01,
-            )
-        yield _together(
-            group,
-            f"with {names} of the first row for all rows",
-            _of_tensor(lambda found: found * 0 + found.narrow(_row_axis(found), 0, 1)),
-            f"{names} {verb} taken from the first row for all rows",
-        )
-        yield _together(
-            group,
-            f"with {names} over the whole in place of one row",
-            _over_all,
-            f"{names} {verb} taken over all rows together",
-            0.99,
-        )
-
-
 def of_some_terms(
     steps: Sequence[ReferenceStep], tiles: Sequence[int], noun: str = "element"
 ) -> Iterator[ChangedStep]:
     """Reductions that leave out some terms, or add some twice."""
-    for group in _groups(steps):
-        names = _names(group)
+    for group in groups_of(steps):
+        names = names_of(group)
         for choice in term_choices(tiles[:MOST_TILES], noun):
-            yield _together(
+            yield together(
                 group,
                 f"where the sum of {names} {choice.words}",
                 _chosen_terms(choice.times),
@@ -150,6 +114,43 @@ def of_some_terms(
                 f"{step.result} is {times} times too large: the sum is counted {times} times, as"
                 " by every thread or warp",
             )
+
+
+def up_to_own_part(
+    steps: Sequence[ReferenceStep], extents: Mapping[str, int]
+) -> Iterator[ChangedStep]:
+    """A sum over a row that each part of it, such as a head, has only up to its own end."""
+    for step in steps:
+        if step.name not in ("mean", "sum"):
+            continue
+        for name, extent in extents.items():
+            for before, which in ((True, "earlier"), (False, "later")):
+                yield change(
+                    step,
+                    f"where each of {name} parts of a row is summed with the {which} ones only in"
+                    f" {step.words}",
+                    _running_parts(extent, before),
+                    1.0,
+                    f"the sum of {step.result} is taken {'up to' if before else 'from'} the own"
+                    f" part ({axis_noun((name, '', ''), 0)}) only, the"
+                    f" {'later' if before else 'earlier'} ones are missing",
+                )
+
+
+def _running_parts(parts: int, before: bool) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        found, value = func(*args, **kwargs), args[0]
+        extent = value.shape[-1]
+        is_kept = found.shape == (*value.shape[:-1], 1)
+        if not is_kept or parts < 2 or extent % parts or extent == parts:
+            raise ValueError("not a sum over a row in parts")
+        own = value.unflatten(-1, (parts, -1)).sum(-1)
+        if func.__name__ == "mean":
+            own = own / extent
+        running = own.cumsum(-1) if before else own.flip(-1).cumsum(-1).flip(-1)
+        return running.repeat_interleave(extent // parts, dim=-1)
+
+    return instead
 
 
 def centred_by_parts(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
@@ -174,7 +175,7 @@ def centred_by_parts(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
                 )
 
 
-def _groups(steps: Sequence[ReferenceStep]) -> Iterator[tuple[ReferenceStep, ...]]:
+def groups_of(steps: Sequence[ReferenceStep]) -> Iterator[tuple[ReferenceStep, ...]]:
     """All reductions together where there are several, then each by itself."""
     found = tuple(step for step in steps if step.name in ADDED | EXTREMES | {"var", "std"})
     if len(found) > 1:
@@ -183,12 +184,12 @@ def _groups(steps: Sequence[ReferenceStep]) -> Iterator[tuple[ReferenceStep, ...
         yield (step,)
 
 
-def _names(group: Sequence[ReferenceStep]) -> str:
+def names_of(group: Sequence[ReferenceStep]) -> str:
     names = [step.result for step in group]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _together(
+def together(
     group: Sequence[ReferenceStep], words: str, instead: Instead, mistake: str, weight: float = 1.0
 ) -> ChangedStep:
     changes: dict[Place, Instead] = {step.place: instead for step in group}
@@ -197,7 +198,7 @@ def _together(
     return ChangedStep(kind, f"{words}{where}", changes, weight, mistake=mistake)
 
 
-def _of_tensor(remade: Remade) -> Instead:
+def of_tensor(remade: Remade) -> Instead:
     def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         found = func(*args, **kwargs)
         if not isinstance(found, torch.Tensor) or found.dim() == 0:
@@ -207,50 +208,27 @@ def _of_tensor(remade: Remade) -> Instead:
     return instead
 
 
-def _row_axis(found: torch.Tensor) -> int:
-    """The last axis of a reduced tensor that has rows."""
-    axes = [axis for axis in range(found.dim()) if found.shape[axis] > 1]
-    return axes[-1] if axes else 0
-
-
-def _first_of(found: torch.Tensor, tile: int) -> torch.Tensor:
-    axis = _row_axis(found)
-    at = torch.arange(found.shape[axis], device=found.device)
-    return found.index_select(axis, at // tile * tile)
-
-
-def _over_all(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    found = func(*args, **kwargs)
-    name = getattr(func, "__name__", "")
-    if not isinstance(found, torch.Tensor) or name not in ("amax", "amin", "mean", "sum"):
-        raise ValueError("not a plain reduction")
-    of_all: Mapping[str, Any] = {
-        "amax": found.amax,
-        "amin": found.amin,
-        "mean": found.mean,
-        "sum": found.sum,
-    }
-    whole = of_all[name]()
-    return whole.expand_as(found).clone()
-
-
 def _chosen_terms(times: Times) -> Instead:
-    """A reduction along its last axis that takes each term so many times."""
+    """A reduction that takes each term so many times, counted over all axes that it reduces."""
 
     def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-        value = args[0]
-        if not is_last_axis(args, kwargs):
-            raise ValueError("not along the last axis")
-        extent = value.shape[-1]
+        value, axes = args[0], sorted(reduced_axes(args, kwargs))
+        extent = count(args, kwargs)
         at = torch.arange(extent, device=value.device)
         taken = times(at, torch.tensor(extent, device=value.device)).to(torch.float64)
+        if bool((taken == 1).all()):
+            raise ValueError("no change")
+        view = [value.shape[axis] if axis in axes else 1 for axis in range(value.dim())]
+        taken = taken.view(view)
         name = getattr(func, "__name__", "")
         if name in EXTREMES | {"logsumexp"}:
             empty = math.inf if name.endswith("min") else -math.inf
             return func(value.masked_fill(taken == 0, empty), *args[1:], **kwargs)
         if name in ADDED:
             return func(value * taken, *args[1:], **kwargs)
-        kept = value.index_select(-1, taken.nonzero().flatten())
+        if not is_last_axis(args, kwargs):
+            raise ValueError("not along the last axis")
+        kept = value.index_select(-1, taken.flatten().nonzero().flatten())
         return func(kept, *args[1:], **kwargs)  # var, std: of what is left
 
     return instead

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
@@ -20,7 +21,7 @@ from evoengine.evaluate.worker.forensics.reference_steps import (
     StepRecorder,
     steps_in_order,
 )
-from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
+from evoengine.evaluate.worker.forensics.reference_window import EVERYTHING, ReferenceWindow
 from evoengine.evaluate.worker.forensics.rounded_inputs import rounded_inputs
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.evaluate.worker.inputs import Tensors
@@ -32,8 +33,21 @@ PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there i
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
 LEAST_REDUCTION = 0.4  # by a rounding
 PARTLY = 0.92  # of the weight of a change that holds for all: others are looked for
+WHOLE_S = 0.1  # a reference of the whole case that takes more is not computed again and again
 SPOILED = 0.05  # of right elements: with more, the change holds only where it is wrong
-BEGINNINGS = {"the", "a", "each", "half", "masked", "exp2", "probably"}  # of sentences, no names
+EXACT = 0.004  # of right elements: with more, another change may fit better
+BEGINNINGS = {
+    "the",
+    "a",
+    "each",
+    "half",
+    "masked",
+    "exp2",
+    "probably",
+    "neighbouring",
+    "rows",
+    "inside",
+}  # of sentences, no names
 # what a deliberately changed call may raise besides TaskError
 FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -56,11 +70,13 @@ class ChangedReferences:
         self._recompute = recompute
         self._window = window
         self._call = call
+        self._outputs = outputs
         self._tiles = tiles
         self._explained = ExplainedShare(window, outputs)
         self._probe = probe
-        self._probed = ExplainedShare(probe, outputs)
-        self._folder = recompute.functions.file_of(recompute.task.reference).parent
+        self._probed = self._explained if probe is window else ExplainedShare(probe, outputs)
+        # absolute, as code objects name the files that are imported
+        self._folder = recompute.functions.file_of(recompute.task.reference).parent.absolute()
         self.tried = 0
 
     def leads(self) -> Iterator[Lead]:
@@ -116,8 +132,16 @@ class ChangedReferences:
         yield from self._try_all(changed_inputs(task, self._call.case, inputs, self._tiles))
 
     def _of_steps(self) -> Iterator[Lead]:
-        changes = changed_steps(self._recorded(), self._window.inputs, self._tiles)
+        changes = changed_steps(self._recorded(), self._tiles, self._extents())
         yield from self._try_all(changes)
+
+    def _extents(self) -> dict[str, int]:
+        scope = self._recompute.task.scope(self._call.case)
+        return {
+            name: value
+            for name, value in scope.items()
+            if isinstance(value, int) and not isinstance(value, bool)
+        }
 
     def _roundings(self) -> Iterator[ChangedInputs | ChangedStep]:
         yield from rounded_inputs(self._window.inputs)
@@ -125,7 +149,7 @@ class ChangedReferences:
         yield from imprecise_steps(steps_in_order(recorder), recorder)
 
     def _recorded(self) -> StepRecorder:
-        recorder = StepRecorder(self._folder, self._recompute.end)
+        recorder = StepRecorder(self._folder, self._recompute.limit)
         self._window.compute(self._window.inputs, mode=recorder)
         return recorder
 
@@ -135,39 +159,61 @@ class ChangedReferences:
             lead = self._lead(change, found) if found is not None else None
             if lead is not None:
                 yield lead
-                settled = lead.is_whole and lead.weight >= 1
-                if settled and found is not None and found.spoiled < SPOILED:
+                settled = lead.is_whole and change.weight >= 1
+                if settled and found is not None and found.spoiled < EXACT:
                     return
 
     def _outcome(self, change: ChangedInputs | ChangedStep) -> Explained | None:
         """What a change explains; None where the reference cannot be computed with it."""
         self.tried += 1
         try:
-            if not self._is_promising(change):
-                return None
-            found = self._changed(change, self._window)
+            if _needs_all(change):
+                return self._outcome_of_all(change)
+            found = None
+            if self._is_tried_first(change):
+                found = self._changed(change, self._probe)
+                if found is None or not self._probed.may_explain(
+                    found, PROBED_SHARE, PROBED_REDUCTION
+                ):
+                    return None
+            if found is None or self._probe is not self._window:
+                found = self._changed(change, self._window)
             return None if found is None else self._explained.of(found)
         except (TaskError, *FAILURES):
             return None
 
-    def _is_promising(self, change: ChangedInputs | ChangedStep) -> bool:
-        """Whether it explains a part of the errors in the probe, as far as they can be seen."""
-        if self._probed.bad < LEAST_PROBED or change.kind is DiagnosisKind.low_precision:
-            return True
-        found = self._changed(change, self._probe)
-        if found is None:
-            return False
-        seen = self._probed.of(found)
-        return seen.share >= PROBED_SHARE or seen.reduction >= PROBED_REDUCTION
+    def _outcome_of_all(self, change: ChangedInputs | ChangedStep) -> Explained | None:
+        if self._whole is None:
+            return None
+        window, explained = self._whole
+        found = self._changed(change, window)
+        return None if found is None else explained.of(found)
+
+    @cached_property
+    def _whole(self) -> tuple[ReferenceWindow, ExplainedShare] | None:
+        """The whole case, where its reference is quick enough."""
+        worst = self._window.worst
+        window = ReferenceWindow(
+            self._recompute.task, self._recompute, self._call, worst, EVERYTHING
+        )
+        if not window.works or window.call_s > WHOLE_S:
+            return None
+        return window, ExplainedShare(window, self._outputs)
+
+    def _is_tried_first(self, change: ChangedInputs | ChangedStep) -> bool:
+        """Whether the probe, in which enough errors can be seen, decides if it is looked at."""
+        can_tell = self._probed.bad >= LEAST_PROBED
+        return can_tell and change.kind is not DiagnosisKind.low_precision
 
     def _changed(
         self, change: ChangedInputs | ChangedStep, window: ReferenceWindow
     ) -> Tensors | None:
         if isinstance(change, ChangedStep):
-            mode = StepChange(self._folder, self._recompute.end, dict(change.instead))
+            mode = StepChange(self._folder, self._recompute.limit, dict(change.instead))
             return window.compute(window.inputs, mode=mode)
         if change.change is not None:
-            return window.compute(window.cut_inputs(change.change(self._call.inputs)))
+            found = window.compute(window.cut_inputs(change.change(self._call.inputs)))
+            return found if found is None or change.after is None else change.after(found)
         if change.cut_change is not None:
             return window.compute(change.cut_change(window.inputs))
         return window.compute(window.inputs, change.scalars)
@@ -182,6 +228,8 @@ class ChangedReferences:
         if found.spoiled > SPOILED:
             where = " there"
             weight *= PARTLY
+        elif found.spoiled > EXACT:
+            weight *= 1 - found.spoiled
         what = "equals" if found.share >= WHOLE else "is nearly" if nearly else "partly equals"
         said = f"the output {what}{where} the reference {_with(change)}."
         if change.mistake:
@@ -199,6 +247,11 @@ class ChangedReferences:
                 "error_explained": round(found.reduction, 3),
             },
         )
+
+
+def _needs_all(change: ChangedInputs | ChangedStep) -> bool:
+    """Whether it can be tried on the whole case alone."""
+    return change.of_whole if isinstance(change, ChangedStep) else change.after is not None
 
 
 def _capital(said: str) -> str:

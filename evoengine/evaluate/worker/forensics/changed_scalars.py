@@ -35,7 +35,8 @@ def changed_scalars(task: Task, case: str) -> Iterator[ChangedInputs]:
         value = scalar_inputs(task, case)[name]
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        yield from _other_values(name, float(value))
+        updates = any(output in task.inputs for output in task.outputs)
+        yield from _other_values(name, float(value), updates)
     yield from _other_dims(task, case)
     yield from _pairs_left_out(task, case)
 
@@ -63,11 +64,15 @@ def _pairs_left_out(task: Task, case: str) -> Iterator[ChangedInputs]:
             )
 
 
-def _other_values(name: str, value: float) -> Iterator[ChangedInputs]:
+def _other_values(name: str, value: float, updates: bool) -> Iterator[ChangedInputs]:
+    again = " (as where a state is updated twice)" if updates else ""
     named: dict[str, tuple[float, str]] = {
         f"{name} left out (as if 1)": (1.0, f"{name} is missing"),
         f"{name} left out (as if 0)": (0.0, f"{name} is missing"),
-        f"{name} applied twice ({name} squared)": (value * value, f"{name} is applied twice"),
+        f"{name} applied twice ({name} squared)": (
+            value * value,
+            f"{name} is applied twice{again}",
+        ),
         f"-{name}": (-value, f"{name} has the wrong sign"),
         f"2 {name}": (2 * value, f"{name} is applied twice (doubled)"),
         f"{name}/2": (value / 2, f"{name} is halved"),

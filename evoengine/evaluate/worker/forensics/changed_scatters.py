@@ -30,6 +30,15 @@ def changed_scatters(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chan
         1.0,
         "each sum is divided by the number of its rows: a mean in place of a sum",
     )
+    for which, place in (("last", lambda at, n: at == n - 1), ("first", lambda at, n: at == 0)):
+        yield change(
+            step,
+            f"with the {which} row of each group alone ({step.words})",
+            _with_terms(place),
+            1.02,
+            f"rows are overwritten in place of being added: of the rows of one index only the"
+            f" {which} one is kept",
+        )
     for choice in term_choices(tiles[:MOST_TILES], "row"):
         yield change(
             step,

@@ -41,6 +41,8 @@ class ChangedStep:
     # whether values can only come near those of a kernel that errs so, as sums in another order do
     is_rough: bool = False
     mistake: str = ""  # in the words of an engineer, without place: "bias is missing"
+    # whether it counts indices that a window leaves out, so that it needs the whole case
+    of_whole: bool = False
 
 
 def change(

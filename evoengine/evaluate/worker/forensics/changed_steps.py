@@ -2,50 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from evoengine.evaluate.worker.forensics.changed_conditions import changed_conditions
+from evoengine.evaluate.worker.forensics.changed_divisors import other_divisors
+from evoengine.evaluate.worker.forensics.changed_halves import changed_halves
+from evoengine.evaluate.worker.forensics.changed_indices import changed_indices
 from evoengine.evaluate.worker.forensics.changed_masks import changed_masks
+from evoengine.evaluate.worker.forensics.changed_operands import changed_operands
 from evoengine.evaluate.worker.forensics.changed_operations import (
     done_twice,
     left_out,
     other_operations,
 )
 from evoengine.evaluate.worker.forensics.changed_order import changed_order
+from evoengine.evaluate.worker.forensics.changed_places import changed_places
 from evoengine.evaluate.worker.forensics.changed_products import changed_products
 from evoengine.evaluate.worker.forensics.changed_reductions import (
     centred_by_parts,
     divided_wrongly,
-    of_other_rows,
     of_some_terms,
+    up_to_own_part,
 )
 from evoengine.evaluate.worker.forensics.changed_scans import joined_scans
 from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters
-from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax
+from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax, plain_softmax
+from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
+from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
-from evoengine.evaluate.worker.inputs import Tensors
 
 
 def changed_steps(
-    recorder: StepRecorder, inputs: Tensors, tiles: Sequence[int]
+    recorder: StepRecorder, tiles: Sequence[int], extents: Mapping[str, int]
 ) -> Iterator[ChangedStep]:
-    """All changes of the recorded steps, the likelier and cheaper ones first."""
+    """All changes of the recorded steps, the likelier and cheaper ones first. `tiles` are sizes of
+    the candidate's plan, `extents` the dimensions of the case by name.
+    """
     steps = steps_in_order(recorder)
+    for step in steps:
+        yield from plain_softmax(step)
     for step in steps:
         yield from left_out(step)
         yield from divided_wrongly(step)
-    yield from changed_order(steps, recorder, inputs)
+    yield from changed_order(steps, recorder)
     for step in steps:
         yield from changed_masks(step, tiles)
+        yield from changed_conditions(step)
         yield from other_operations(step)
         yield from done_twice(step)
     for step in steps:
         yield from changed_scatters(step, tiles)
         yield from joined_scans(step, tiles)
-    yield from of_other_rows(steps, tiles)
+        yield from changed_windows(step, tiles)
+    yield from changed_halves(steps)
+    yield from changed_indices(recorder, extents)
+    numbers = {**extents, **{f"a number of the plan, {size}": size for size in tiles}}
+    yield from other_divisors(steps, numbers)
+    yield from of_other_rows(steps, recorder, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
     yield from of_some_terms(steps, tiles)
     for step in steps:
         yield from changed_products(step, tiles)
     yield from centred_by_parts(steps)
+    yield from up_to_own_part(steps, extents)
+    yield from changed_places(steps)
+    yield from changed_operands(recorder)

@@ -58,8 +58,16 @@ class AxisPart:
         if self.kind == "range":
             return f"only {plural(self.noun)} {self.axis} {span} of {self.extent}"
         if self.kind == "period":
+            every = f"({span}) of every {self.period} along {self.axis}"
+            if self.stop == self.period:
+                return f"at the last {self._some(count)} {every}"
+            if self.start == 0:
+                return f"at the first {self._some(count)} {every}"
             return f"at {plural(self.noun)} {span} of every {self.period} along {self.axis}"
         return f"{amount(self.hit, self.noun)} of {self.extent} along {self.axis}, scattered"
+
+    def _some(self, count: int) -> str:
+        return amount(count, self.noun) if count > 1 else self.noun
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,13 @@ def axis_exchanges(tiles: Sequence[int]) -> Iterator[AxisExchange]:
             f"with every {tile} reversed",
             _within(tile, lambda at, t=tile: t - 1 - at),  # type: ignore[misc]
         )
-    for tile in dict.fromkeys((8, 16, *tiles)):
-        yield AxisExchange(
-            f"with the first half of every {tile} in place of both",
-            _within(tile, lambda at, h=tile // 2: at % max(1, h)),  # type: ignore[misc]
-        )
+    for tile in dict.fromkeys((8, 16, 32, 64, *tiles)):
+        half = max(1, tile // 2)
+        for first, which in ((0, "first"), (half, "second")):
+            yield AxisExchange(
+                f"with the {which} half ({half}) of every {tile} in place of both, which repeats",
+                _within(tile, lambda at, h=half, f=first: f + at % h),  # type: ignore[misc]
+            )
 
 
 def tile_mixes(tiles: Sequence[int]) -> Iterator[TileMix]:

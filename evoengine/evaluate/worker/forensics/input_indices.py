@@ -93,8 +93,10 @@ def indexed(
             f"the halves of {name} swapped along {dim}": (at + extent // 2) % extent,
         }
         mistakes = {
+            f"{name} reversed along {dim}": f"{name} is read in reverse order (flipped, mirrored)"
+            f" along {dim}",
             everywhere: f"the first {noun} of {name} is read for all {plural(noun)}, as if it were"
-            " broadcast"
+            " broadcast",
         }
         if extent <= 64:
             for small in (2, 4, 8):
@@ -116,6 +118,39 @@ def indexed(
                     0.99,
                     mistakes.get(words, f"{name} is read at the wrong {noun}"),
                 )
+
+
+def flipped(task: Task, name: str, value: torch.Tensor) -> Iterator[ChangedInputs]:
+    """An axis before the last two reversed, as heads, or the last two together, as of a filter."""
+    axes = input_axes(task, name)
+    for axis, dim in enumerate(axes[:-2]):
+        if value.shape[axis] > 1:
+            noun = plural(axis_noun(axes, axis))
+            yield one_input(
+                name,
+                f"{name} reversed along {dim}",
+                lambda x, a=axis: x.flip(a),  # type: ignore[misc]
+                1.0,
+                f"the {noun} of {name} are in reverse order",
+            )
+    if value.dim() > 3:
+        noun = plural(axis_noun(axes, value.dim() - 3))
+        yield one_input(
+            name,
+            f"{name} reversed along {' and '.join(axes[:-2])} together",
+            lambda x: x.flatten(0, -3).flip(0).view_as(x),
+            1.0,
+            f"the {noun} of {name}, counted over {' and '.join(axes[:-2])}, are in reverse order",
+        )
+    if value.dim() < 2 or min(value.shape[-2:]) < 2:
+        return
+    yield one_input(
+        name,
+        f"{name} reversed along its last two axes",
+        lambda x: x.flip(-1, -2),
+        1.0,
+        f"{name} is flipped along its last two axes (rotated by 180 degrees, in reverse order)",
+    )
 
 
 def shifted_by_one(task: Task, name: str, value: torch.Tensor) -> Iterator[ChangedInputs]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
+from evoengine.evaluate.worker.forensics.axis_words import axis_noun
 from evoengine.evaluate.worker.forensics.changed_input import (
     MOST_TILES,
     Change,
@@ -95,6 +97,48 @@ def leading_dimensions(
                 f" in place of {columns}"
             )
             yield one_input(name, words, _restrided(stride), 0.99, mistake)
+
+
+def outer_strides(
+    task: Task, name: str, value: torch.Tensor, extents: Mapping[str, int]
+) -> Iterator[ChangedInputs]:
+    """Another distance from one batch, head or plane to the next: a wrong extent in its product, or
+    one that is missing. `extents` are the dimensions of the case by name.
+    """
+    axes, shape = input_axes(task, name), value.shape
+    for axis in range(value.dim() - 2):
+        inner = math.prod(shape[axis + 1 :])
+        noun = axis_noun(axes, axis)
+        tried = {inner, 0}
+        for place in range(axis + 1, value.dim()):
+            for dim, extent in (*extents.items(), ("", 1)):
+                stride = inner // shape[place] * extent
+                if stride in tried or stride > 4 * inner:
+                    continue
+                tried.add(stride)
+                factors = [dim if at == place else axes[at] for at in range(axis + 1, value.dim())]
+                wrong = " * ".join(filter(None, factors))
+                right = " * ".join(axes[axis + 1 :])
+                words = f"{name} read with {wrong} elements from one {noun} to the next"
+                mistake = (
+                    f"the {noun} stride of {name} is wrong: the address steps by {wrong} elements"
+                    f" from one {noun} to the next in place of {right}"
+                )
+                yield one_input(name, words, _outer(axis, stride), 1.0, mistake)
+
+
+def _outer(axis: int, stride: int) -> Change:
+    def change(value: torch.Tensor) -> torch.Tensor:
+        shape, flat = value.shape, value.flatten()
+        steps = [math.prod(shape[at + 1 :]) for at in range(value.dim())]
+        steps[axis] = stride
+        place = torch.zeros((), dtype=torch.long)
+        for at, step in enumerate(steps):
+            index = torch.arange(shape[at]).view(-1, *(1,) * (value.dim() - 1 - at))
+            place = place + index * step
+        return flat[place % flat.numel()]
+
+    return change
 
 
 def mixed_tiles(

@@ -40,8 +40,7 @@ from evoengine.records import CaseCheck, DiagnosisKind, Forensics
 from evoengine.task.schema import Task
 
 MOST = 6  # diagnoses of one call
-TIME_LIMIT_S = 4.0
-SLOW_SHARE = 0.2  # of the time: a reference that takes more is not computed again and again
+TIME_LIMIT_S = 4.0  # of the processor
 SMALLEST_TILE, LARGEST_TILE = 2, 1024
 WARP = 32
 
@@ -64,7 +63,7 @@ def investigate(
     seconds: float = TIME_LIMIT_S,
     processor: Processor = ON_CPU,
 ) -> Forensics:
-    """What is wrong with `call`, within about so many seconds."""
+    """What is wrong with `call`, within about so many seconds of the processor."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # windows are small: threads would wait for one another
     try:
@@ -82,14 +81,16 @@ def _investigated(
     worst = max(outputs, key=lambda one: float(one.bad.double().mean()))
     tiles = tiles_of(known.plan)
     problem = ""
-    leads = _plain_leads(task, call, known, outputs, worst)
+    region = error_region(worst.bad, worst.axes, tiles)
+    leads = _plain_leads(task, call, known, outputs, worst, region)
     if not any(_settles(lead) for lead in leads):
         try:
             for lead in _recomputed_leads(recompute, task, call, outputs, worst, tiles):
                 leads.append(lead)
         except TimeUp:
-            problem = f"the search for its cause ended after {recompute.seconds:g} s"
-    leads.append(_where(worst, tiles))
+            limit = f"{recompute.seconds:g} s of the processor"
+            problem = f"the search for its cause ended at its limit, {limit}"
+    leads.append(_where(worst, region))
     ranked = sorted(leads, key=lambda lead: -lead.rank)
     return Forensics(
         case=call.case,
@@ -112,12 +113,13 @@ def _plain_leads(
     known: Circumstances,
     outputs: Sequence[ComparedOutput],
     worst: ComparedOutput,
+    region: ErrorRegion,
 ) -> list[Lead]:
     """What follows without the reference's function."""
     tiles = tiles_of(known.plan)
     leads = [
         *launch_leads(worst, known.relaunches, call.poison, tiles),
-        *size_leads(task, call.case, known.passed, tiles),
+        *size_leads(task, call.case, known.passed, tiles, region),
         *inputs_leads(known.check, call.distribution),
     ]
     for one in outputs:
@@ -134,8 +136,15 @@ def _plain_leads(
 
 
 def _settles(lead: Lead) -> bool:
-    """Whether nothing more has to be looked for: zeros and NaN have a cause of their own."""
-    described = (DiagnosisKind.constant, DiagnosisKind.not_finite)
+    """Whether nothing more has to be looked for: zeros, NaN, factors and offsets have a cause of
+    their own, which a step may show.
+    """
+    described = (
+        DiagnosisKind.constant,
+        DiagnosisKind.not_finite,
+        DiagnosisKind.ratio,
+        DiagnosisKind.offset,
+    )
     return lead.is_whole and lead.weight >= 1 and lead.kind not in described
 
 
@@ -165,16 +174,19 @@ def _recomputed_leads(
     yield from ChangedReferences(recompute, window, probe, call, outputs, tiles).leads()
 
 
-def _where(worst: ComparedOutput, tiles: Sequence[int]) -> Lead:
-    region = error_region(worst.bad, worst.axes, tiles)
+def _where(worst: ComparedOutput, region: ErrorRegion) -> Lead:
     kind = DiagnosisKind.period if _is_periodic(region) else DiagnosisKind.region
     return Lead(
         kind,
-        f"{worst.name} is wrong {region.words}.",
+        f"{worst.name} is wrong{_colon(region)} {region.words}.",
         1.0,
         0.3 if region.is_whole else 0.55,
         {"share_of_elements": round(region.share, 5), **region.evidence},
     )
+
+
+def _colon(region: ErrorRegion) -> str:
+    return "" if region.is_whole or region.words.startswith("at ") else ":"
 
 
 def _is_periodic(region: ErrorRegion) -> bool:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
+from pydantic import JsonValue
 
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.error_region import error_region
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
+
+_RACE = (
+    "Two launches on the same inputs differ in {count} elements of {name} ({where}): a race,"
+    " as of a missing __syncthreads or a cp.async that is not waited for, or a read of shared"
+    " memory to which nothing was written before."
+)
+_STATE = (
+    "The first launch is right, launch {launch} on the same inputs is wrong ({where}): something is"
+    " kept between launches and not reset, such as a counter or a sum in a global variable."
+)
+_OLD_VALUES = (
+    "{count} elements of {name} depend on what the buffers held before the launch ({where}): it"
+    " adds to its output, or reads scratch or memory that was never written."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,79 +40,78 @@ class Relaunch:
     poison: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Fact:
+    """What would be so if `where` named any elements."""
+
+    kind: DiagnosisKind
+    where: torch.Tensor
+    sentence: str
+    weight: float
+    evidence: dict[str, JsonValue] = field(default_factory=dict)
+
+
 def launch_leads(
     compared: ComparedOutput, relaunches: Sequence[Relaunch], poison: int, hints: Sequence[int]
 ) -> Iterator[Lead]:
-    """What differs between the launches on one input; `poison` is that of the wrong call."""
-    name = compared.name
-    alike = [one for one in relaunches if one.poison == poison]
-    others = [one for one in relaunches if one.poison != poison]
-    firsts = [one.calls[0][name] for one in alike if one.calls]
-    # the same place in a replay, the same poison: nothing but chance may differ
-    chance = torch.zeros_like(compared.wrong)
-    for call_number in range(max((len(one.calls) for one in alike), default=0)):
-        same = [one.calls[call_number][name] for one in alike if call_number < len(one.calls)]
-        for value in same[1:]:
-            chance |= _differ(compared, same[0], value)
-    if bool(chance.any()):
-        region = error_region(chance, compared.axes, hints)
-        yield Lead(
-            DiagnosisKind.race,
-            f"Two launches on the same inputs differ in {int(chance.sum())} elements of {name}"
-            f" ({region.words}): a race, as of a missing __syncthreads or a copy that is not"
-            " waited for.",
-            1.0,
-            1.4,
-            {"elements": int(chance.sum()), **region.evidence},
-        )
-        return
-    right = [~_wrong(compared, value) for value in firsts]
-    for one in alike:
-        for number, outputs in enumerate(one.calls[1:], start=2):
-            later = _wrong(compared, outputs[name])
-            if right and bool(right[0].all()) and bool(later.any()):
-                region = error_region(later, compared.axes, hints)
-                yield Lead(
-                    DiagnosisKind.state,
-                    f"The first launch is right, launch {number} on the same inputs is wrong"
-                    f" ({region.words}): something is kept between launches and not reset, such as"
-                    " a counter or a sum in a global variable.",
-                    1.0,
-                    1.4,
-                    {"launch": number, **region.evidence},
-                )
-                return
-    for one in others:
-        if not one.calls or not firsts:
-            continue
-        moved = _differ(compared, firsts[0], one.calls[0][name])
-        moved &= ~_still(one.calls[0][name], one.poison)
-        if bool(moved.any()):
-            region = error_region(moved, compared.axes, hints)
-            yield Lead(
-                DiagnosisKind.reads_old_values,
-                f"{int(moved.sum())} elements of {name} depend on what the buffers held before the"
-                f" launch ({region.words}): it adds to its output, or reads scratch or memory that"
-                " was never written.",
-                1.0,
-                1.35,
-                {"elements": int(moved.sum()), **region.evidence},
-            )
+    """The first difference between launches on one input; `poison` is that of the wrong call."""
+    alike = [one for one in relaunches if one.poison == poison and one.calls]
+    others = [one for one in relaunches if one.poison != poison and one.calls]
+    for fact in _facts(compared, alike, others):
+        if bool(fact.where.any()):
+            yield _lead(fact, compared, hints)
             return
 
 
-def _differ(compared: ComparedOutput, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Which elements differ by more than the gate allows."""
+def _facts(
+    compared: ComparedOutput, alike: Sequence[Relaunch], others: Sequence[Relaunch]
+) -> Iterator[_Fact]:
+    """A race before what only replays without one can show."""
+    if not alike:
+        return
+    yield _race(compared, alike)
+    first = alike[0].calls[0][compared.name]
+    if not bool(_apart(compared, first, compared.reference).any()):
+        yield from _states(compared, alike)
+    for other in others:
+        value = other.calls[0][compared.name]
+        moved = _apart(compared, first, value) & ~_still(value, other.poison)
+        yield _Fact(DiagnosisKind.reads_old_values, moved, _OLD_VALUES, 1.35)
+
+
+def _race(compared: ComparedOutput, alike: Sequence[Relaunch]) -> _Fact:
+    """The same call of a replay, the same poison: nothing but chance may differ."""
+    chance = torch.zeros_like(compared.wrong)
+    for number in range(max(len(one.calls) for one in alike)):
+        calls = [one.calls[number] for one in alike if number < len(one.calls)]
+        for outputs in calls[1:]:
+            chance |= _apart(compared, calls[0][compared.name], outputs[compared.name])
+    return _Fact(DiagnosisKind.race, chance, _RACE, 1.4)
+
+
+def _states(compared: ComparedOutput, alike: Sequence[Relaunch]) -> Iterator[_Fact]:
+    for one in alike:
+        for number, outputs in enumerate(one.calls[1:], start=2):
+            later = _apart(compared, outputs[compared.name], compared.reference)
+            yield _Fact(DiagnosisKind.state, later, _STATE, 1.4, {"launch": number})
+
+
+def _lead(fact: _Fact, compared: ComparedOutput, hints: Sequence[int]) -> Lead:
+    region = error_region(fact.where, compared.axes, hints)
+    count = int(fact.where.sum())
+    sentence = fact.sentence.format(
+        count=count, name=compared.name, where=region.words, **fact.evidence
+    )
+    evidence = {"elements": count, **fact.evidence, **region.evidence}
+    return Lead(fact.kind, sentence, 1.0, fact.weight, evidence)
+
+
+def _apart(compared: ComparedOutput, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Which elements differ by more than the gate allows; NaN equals NaN."""
     one, other = first.double(), second.double()
     limit = compared.gate.atol + compared.gate.rtol * compared.reference.abs()
     near = ((one - other).abs() <= limit) | (one == other) | (one.isnan() & other.isnan())
     return ~near
-
-
-def _wrong(compared: ComparedOutput, value: torch.Tensor) -> torch.Tensor:
-    limit = compared.gate.atol + compared.gate.rtol * compared.reference.abs()
-    wide = value.double()
-    return ~(((wide - compared.reference).abs() <= limit) | (wide == compared.reference))
 
 
 def _still(value: torch.Tensor, poison: int) -> torch.Tensor:

@@ -16,6 +16,7 @@ from evoengine.records import DiagnosisKind
 
 LEAST_SHARE = 0.6  # of the wrong elements
 RIGHT_SHARE = 0.5  # of the elements: with so many right ones, a ratio must hold for them, too
+TELLING_SHARE = 0.1  # right elements that a ratio would have changed, for each wrong one
 LEAST_GROUP = 4  # elements that share a factor of their own
 MOST_GROUPS_SHARE = 0.25  # of the elements: with more, anything is explained
 
@@ -112,8 +113,12 @@ def _ratio_weight(compared: ComparedOutput, ratio: float, is_known: bool) -> flo
     right = ~compared.bad
     if float(right.double().mean()) < RIGHT_SHARE:
         return weight
-    spoiled = right & ~compared.matches(ratio * compared.reference)
-    return weight if float(spoiled.sum()) < 0.05 * float(right.sum()) else 0.85
+    limit = compared.gate.atol + compared.gate.rtol * compared.reference.abs()
+    telling = right & ((ratio - 1) * compared.reference).abs().gt(2 * limit)
+    if float(telling.sum()) < TELLING_SHARE * float(compared.bad.sum()):
+        return 0.85  # right elements fit any ratio, so small are they
+    spoiled = telling & ~compared.matches(ratio * compared.reference)
+    return weight if float(spoiled.sum()) < 0.05 * float(telling.sum()) else 0.85
 
 
 def _size(ratio: float) -> str:

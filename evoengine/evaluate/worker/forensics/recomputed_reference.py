@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.worker.forensics.time_limit import TimeLimit, time_limit
 from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.task.expression import Value
@@ -29,10 +29,9 @@ class TimeUp(Exception):  # noqa: N818 - no error: the analysis ends with what i
 class Deadline(TorchFunctionMode):
     """Ends the function inside at its next torch call once time is up; raises TimeUp there."""
 
-    def __init__(self, end: float) -> None:
-        """`end` in seconds of time.monotonic."""
+    def __init__(self, limit: TimeLimit) -> None:
         super().__init__()
-        self.end = end
+        self.limit = limit
 
     def __torch_function__(
         self,
@@ -41,7 +40,7 @@ class Deadline(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        if time.monotonic() > self.end:
+        if self.limit.is_over:
             raise TimeUp
         return self.run(func, args, kwargs or {})
 
@@ -86,18 +85,17 @@ class RecomputedReference:
         seconds: float,
         processor: Processor,
     ) -> None:
+        """`seconds` of the processor are counted once the reference is imported; raises TaskError
+        where it cannot be.
+        """
         self.processor = processor
         self.task = task
         self.functions = functions
         self.case = case
         self.seconds = seconds
-        self.end = time.monotonic() + seconds
+        functions.load(task.reference)  # an import takes seconds, and happens once
+        self.limit = time_limit(seconds)
         self.scalars: dict[str, Value] = scalar_inputs(task, case)
-
-    @property
-    def seconds_left(self) -> float:
-        """Until the deadline; negative after it."""
-        return self.end - time.monotonic()
 
     def __call__(
         self,
@@ -109,17 +107,17 @@ class RecomputedReference:
 
         `scalars` replace those of the case. Raises TimeUp.
         """
-        if self.seconds_left < 0:
+        if self.limit.is_over:
             raise TimeUp
         with self.processor.turn():
             try:
                 known = {**self.scalars, **(scalars or {}), **self._copied(tensors)}
-                with mode or Deadline(self.end):
+                with mode or Deadline(self.limit):
                     result = self.functions.unannounced_result(
                         self.task.reference, known, self.case
                     )
             except TaskError:  # also where the deadline ended it
-                if self.seconds_left < 0:
+                if self.limit.is_over:
                     raise TimeUp from None
                 return None
             return self._named(result)

@@ -26,6 +26,9 @@ from evoengine.task.schema import Task
 
 RUN = 32  # neighbouring indices that are kept together, so that whole tiles are among them
 LEAST_PREFIX = 64
+# A beginning of an axis hides what comes from behind it, so it is kept only where the reference of
+# the whole case takes longer.
+QUICK_S = 0.005
 LEADING_SHARE = 0.3
 
 
@@ -40,6 +43,7 @@ class WindowSize:
     alone: int
 
 
+EVERYTHING = WindowSize(1 << 30, 1 << 30, 1 << 30)
 WHOLE_WINDOW = WindowSize(2 * RUN, 3, 8192)
 PROBE = WindowSize(RUN, 1, 1024)  # where most changes are found to explain nothing
 
@@ -70,8 +74,9 @@ class ReferenceWindow:
         self._task = task
         self._recompute = recompute
         self._call = call
-        self._worst = worst
+        self.worst = worst
         self.cuts: list[Cut] = []
+        self._is_quick = True
         self.call_s = 0.0  # of one call of the reference
         # whether the reference gives on the CPU what is expected
         self.works = self._find()
@@ -119,9 +124,12 @@ class ReferenceWindow:
         return torch.Size(shape)
 
     def _find(self) -> bool:
+        if not self._holds([]):  # of the whole case
+            return False
+        self._is_quick = self.call_s < QUICK_S
         dims = self._cuttable()
         quick = [next(self._options(dim)) for dim in dims]
-        if len(quick) > 1 and self._holds(quick):
+        if quick and self._holds(quick):
             self.cuts = quick
             return True
         for dim in dims:
@@ -147,20 +155,20 @@ class ReferenceWindow:
 
     def _cuttable(self) -> list[str]:
         """The dimensions of the worst output that are worth cutting."""
-        axes = self._worst.axes
+        axes = self.worst.axes
         return [
             name
             for axis, name in enumerate(axes)
-            if axes.count(name) == 1 and self._worst.value.shape[axis] > self._kept(axis)
+            if axes.count(name) == 1 and self.worst.value.shape[axis] > self._kept(axis)
         ]
 
     def _kept(self, axis: int) -> int:
-        dims = len(self._worst.axes)
+        dims = len(self.worst.axes)
         if dims == 1:
             return self._size.alone
         if axis >= dims - 2:
             return self._size.last
-        return 1 if axis < dims - 3 else self._size.before
+        return 1 if axis < dims - 3 and self._size is not EVERYTHING else self._size.before
 
     def _options(self, dim: str) -> Iterator[Cut]:
         outputs = tuple(
@@ -173,12 +181,12 @@ class ReferenceWindow:
             for name, spec in self._task.inputs.items()
             if spec.shape is not None and spec.shape.count(dim) == 1
         )
-        axis = self._worst.axes.index(dim)
+        axis = self.worst.axes.index(dim)
         groups = [inputs, *((one,) for one in inputs if len(inputs) > 1)]
         chosen = self._places(axis)
         for group in groups:
             yield Cut(dim, chosen, group, outputs)
-        for prefix in self._prefixes(axis):
+        for prefix in () if self._is_quick else self._prefixes(axis):
             for group in groups:
                 yield Cut(dim, prefix, group, outputs)
 
@@ -208,7 +216,7 @@ class ReferenceWindow:
                 return
 
     def _shares(self, axis: int) -> torch.Tensor:
-        bad = self._worst.bad.double()
+        bad = self.worst.bad.double()
         others = [other for other in range(bad.dim()) if other != axis]
         shares: torch.Tensor = bad.mean(dim=others) if others else bad
         return shares

@@ -28,7 +28,7 @@ def rounded_inputs(inputs: Tensors) -> Iterator[ChangedInputs]:
             if names:
                 yield ChangedInputs(
                     DiagnosisKind.low_precision,
-                    f"{_listed(names)} rounded to {words}",
+                    f"{listed(names)} rounded to {words}",
                     cut_change=each_input(
                         names,
                         lambda x, dtype=dtype: x.float().to(dtype).float(),  # type: ignore[misc]
@@ -37,12 +37,12 @@ def rounded_inputs(inputs: Tensors) -> Iterator[ChangedInputs]:
                 if dtype == torch.float8_e4m3fn:
                     yield ChangedInputs(
                         DiagnosisKind.low_precision,
-                        f"{_listed(names)} rounded to {words} with a scale",
+                        f"{listed(names)} rounded to {words} with a scale",
                         cut_change=each_input(names, _scaled_e4m3),
                     )
     single = tuple(name for name in floating if inputs[name].dtype == torch.float32)
     if single:
-        words = f"{_listed(single)} rounded to tf32"
+        words = f"{listed(single)} rounded to tf32"
         yield ChangedInputs(
             DiagnosisKind.low_precision, words, cut_change=each_input(single, to_tf32)
         )
@@ -64,5 +64,6 @@ def _scaled_e4m3(value: torch.Tensor) -> torch.Tensor:
     return (value.float() / scale).to(torch.float8_e4m3fn).float() * scale
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """`q`, `q and k`, `q, k and v`."""
     return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
+from evoengine.evaluate.worker.forensics.error_region import ErrorRegion
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.records import CaseCheck, DiagnosisKind
 from evoengine.task.schema import Task
@@ -15,21 +16,25 @@ LARGE = {"outliers", "extreme", "wide", "spikes", "shifted"}
 
 
 def size_leads(
-    task: Task, case: str, passed: Sequence[str], tiles: Sequence[int]
+    task: Task, case: str, passed: Sequence[str], tiles: Sequence[int], region: ErrorRegion
 ) -> Iterator[Lead]:
-    """A dimension that is a multiple of a tile in every case that is right, and not in this one."""
+    """A dimension that is a multiple of a tile in every case that is right, and not in this one;
+    of several one at whose end the output is wrong.
+    """
+    ends = {part.axis for part in region.parts if part.kind == "last"}
     here = task.scope(case)
-    best: tuple[int, str, int] | None = None  # the largest multiple, its dimension and extent
+    # whether it is wrong at its end, the largest multiple, its dimension and extent
+    best: tuple[bool, int, str, int] | None = None
     for name, extent in here.items():
         if isinstance(extent, bool) or not isinstance(extent, int) or not passed:
             continue
         others = [task.scope(other)[name] for other in passed]
         for multiple in {*MULTIPLES, *tiles}:
             odd = multiple > 1 and extent % multiple and all(it % multiple == 0 for it in others)
-            if odd and (best is None or multiple > best[0]):
-                best = (multiple, name, extent)
+            if odd and (best is None or (name in ends, multiple) > best[:2]):
+                best = (name in ends, multiple, name, extent)
     if best is not None:
-        multiple, name, extent = best
+        _, multiple, name, extent = best
         yield Lead(
             DiagnosisKind.sizes,
             f"The cases before it are right, and only here {name} = {extent} is no multiple of"

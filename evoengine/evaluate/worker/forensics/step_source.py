@@ -53,7 +53,11 @@ def _tree(filename: str) -> ast.Module | None:
 def _modules(filename: str) -> frozenset[str]:
     """The names that the file gives to modules, such as torch and F."""
     tree = _tree(filename)
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)] if tree else []
+    imports = [
+        node
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     found = {name.asname or name.name.split(".")[0] for node in imports for name in node.names}
     return frozenset(found)
 
@@ -109,8 +113,12 @@ def _operands(node: ast.AST, modules: frozenset[str]) -> list[ast.AST]:
 
 
 def _short_or_none(node: ast.AST) -> str:
+    """The operand, or `the mean` where it is a long call of that name; "" where it has none."""
     text = ast.unparse(node)
-    return text if len(text) <= MOST_OPERAND else ""
+    if len(text) <= MOST_OPERAND:
+        return text
+    called = node.func if isinstance(node, ast.Call) else None
+    return f"the {called.attr}" if isinstance(called, ast.Attribute) else ""
 
 
 def _short(text: str, most: int) -> str:

@@ -9,6 +9,7 @@ import torch
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 ENDS = (2, 4, 8, 16, 32, 64)
+SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)
 # (place in the sum, number of terms) -> how often each term is added
 Times = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -42,6 +43,33 @@ def term_choices(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
             0.99,
         )
     yield from _repeated(tiles, noun)
+    yield from _overlapping(noun)
+
+
+def _overlapping(noun: str) -> Iterator[TermChoice]:
+    """Splits of a sum, in whole tiles of some size, of which each reaches one term too far."""
+    for parts in SPLITS:
+        for whole in (1, 8, 16, 32):
+            yield TermChoice(
+                f"adds the first {noun} of every part but the first twice, as {parts} parts"
+                " (splits) that overlap by one do",
+                lambda at, n, p=parts, w=whole: (  # type: ignore[misc]
+                    1 + ((at % _split(n, p, w) == 0) & (at > 0)).long()
+                ),
+            )
+            yield TermChoice(
+                f"leaves out the last {noun} of every part, as {parts} parts (splits) that end one"
+                " too early do",
+                lambda at, n, p=parts, w=whole: (  # type: ignore[misc]
+                    (at % _split(n, p, w) != _split(n, p, w) - 1) & (at < n - 1)
+                ),
+            )
+
+
+def _split(extent: torch.Tensor, parts: int, whole: int) -> int:
+    """The terms of one of so many parts, a multiple of `whole`."""
+    each = -(-int(extent) // parts)
+    return -(-each // whole) * whole
 
 
 def _parts(many: str) -> Iterator[TermChoice]:
@@ -65,7 +93,12 @@ def _parts(many: str) -> Iterator[TermChoice]:
                 lambda at, n, w=width, p=parts: at // w % p == 0,  # type: ignore[misc]
                 0.99,
             )
-        for parts in (4, 8):
+        for parts in (4, 8, 16):
+            yield TermChoice(
+                f"leaves out {_span(0, width)} of every {parts * width} {many}{_first_warp(width)}",
+                lambda at, n, w=width, p=parts: at // w % p > 0,  # type: ignore[misc]
+                0.99,
+            )
             yield TermChoice(
                 f"leaves out {_span((parts - 1) * width, parts * width)} of every"
                 f" {parts * width} {many}",
@@ -76,6 +109,10 @@ def _parts(many: str) -> Iterator[TermChoice]:
 
 def _span(start: int, stop: int) -> str:
     return f"{start}" if stop - start == 1 else f"{start}..{stop - 1}"
+
+
+def _first_warp(width: int) -> str:
+    return " (those of the first warp)" if width == 32 else ""
 
 
 def _warp(width: int) -> str:

@@ -30,6 +30,7 @@ def unwritten_leads(compared: ComparedOutput, in_place: bool, hints: Sequence[in
         return []
     region = error_region(compared.unwritten, compared.axes, hints)
     bad = int(compared.bad.sum())
+    grid = _exchanged_grid(compared)
     held = (
         f"never updated: they are left as they were given, the old values of {compared.name}"
         if in_place
@@ -39,12 +40,30 @@ def unwritten_leads(compared: ComparedOutput, in_place: bool, hints: Sequence[in
         Lead(
             DiagnosisKind.never_written,
             f"{count} of {compared.value.numel()} elements of {compared.name} are {held}:"
-            f" {region.words}.",
+            f" {region.words}{grid}.",
             count / bad,
             1.3,
             {"elements": count, **region.evidence},
         )
     ]
+
+
+def _exchanged_grid(compared: ComparedOutput) -> str:
+    """A guess where one of the last two axes is written only as far as the other one reaches."""
+    if compared.value.dim() < 2:
+        return ""
+    rows, columns = compared.value.shape[-2:]
+    written = (~compared.unwritten).reshape(-1, rows, columns).any(0)
+    for number, (reached, extent, other) in enumerate(
+        ((written.any(1), rows, columns), (written.any(0), columns, rows))
+    ):
+        if int(reached.sum()) == other < extent and bool(reached[:other].all()):
+            own, others = compared.axes[-2:] if number == 0 else compared.axes[-2:][::-1]
+            return (
+                f": {own} is covered only as far as {others} reaches ({other}), as where the axes"
+                " of the grid, x and y, rows and columns of blocks, are swapped"
+            )
+    return ""
 
 
 def constant_leads(compared: ComparedOutput) -> list[Lead]:

@@ -182,19 +182,21 @@ class HostKernels:
     """The kernels of kernels.cu that deal and compare, as kernels.cu describes them."""
 
     def deal(self, slots_address: int, count: int) -> None:
-        for base, size, *buffer, key in self._rows(slots_address, count):
-            _array(base, size, numpy.dtype(numpy.uint8))[:] = self._wanted(size, *buffer)
-            offset, length = buffer[:2]
+        for base, size, offset, length, *contents, key in self._rows(slots_address, count):
+            before, own, after = self._parts(base, size, offset, length)
+            source, guard, fill = contents
+            before[:] = after[:] = guard
+            own[:] = self._bytes(source, length) if source else fill
             mask_bytes(base + offset, length, key)
 
     def audit(self, slots_address: int, count: int, flags: int) -> None:
         found = _array(flags, count, numpy.dtype(numpy.uint32))
         for number, row in enumerate(self._rows(slots_address, count)):
-            base, size, offset, length, source, *_ = row
-            differs = _array(base, size, numpy.dtype(numpy.uint8)) != self._wanted(*row[1:-1])
-            own = differs[offset : offset + length].copy()
-            differs[offset : offset + length] = False
-            found[number] |= bool(source and own.any()) + 2 * bool(differs.any())
+            before, own, after = self._parts(*row[:4])
+            source, guard = row[4:6]
+            overwritten = bool(source) and not numpy.array_equal(own, self._bytes(source, len(own)))
+            beyond = bool((before != guard).any() or (after != guard).any())
+            found[number] |= overwritten + 2 * beyond
 
     def compare(self, comparisons: int, count: int, figures: int) -> None:
         names = {number: getattr(torch, name) for name, number in DTYPES.items()}
@@ -218,13 +220,13 @@ class HostKernels:
         table = _array(address, 8 * count, numpy.dtype(numpy.uint64)).reshape(count, 8)
         return [[int(value) for value in row] for row in table]
 
-    def _wanted(
-        self, size: int, offset: int, length: int, source: int, guard: int, fill: int
-    ) -> Any:
-        found = numpy.full(size, guard, dtype=numpy.uint8)
-        own = found[offset : offset + length]
-        own[:] = _array(source, length, numpy.dtype(numpy.uint8)) if source else fill
-        return found
+    def _bytes(self, address: int, size: int) -> Any:
+        return _array(address, size, numpy.dtype(numpy.uint8))
+
+    def _parts(self, base: int, size: int, offset: int, length: int) -> tuple[Any, Any, Any]:
+        """What lies before a buffer in its slot, the buffer, and what lies behind it."""
+        slot, end = self._bytes(base, size), offset + length
+        return slot[:offset], slot[offset:end], slot[end:]
 
 
 class HostToken:

@@ -75,7 +75,7 @@ PLANTED = {
     "rows left out": (
         kernel(store="if (row % 8 != 7) out[at] = total / sum"),
         "never written",
-        "at rows 7 of every 8 along M",
+        "at the last row (7) of every 8 along M",
     ),
     "counts launches": (
         kernel(store="out[at] = total / sum + (atomicAdd(&count, 1) >= M * N ? 1.0f : 0.0f)"),

@@ -23,8 +23,11 @@ def hit(extent: int, *places: int) -> torch.Tensor:
         (hit(77, 76), "only the last index of 77 along S (76)"),
         (hit(64, *range(16)), "only the first 16 indices of 64 along S (0..15)"),
         (hit(64, *range(16, 32)), "only indices S 16..31 of 64"),
-        (hit(64, *range(1, 64, 2)), "at indices 1 of every 2 along S"),
-        (hit(128, *range(56, 64), *range(120, 128)), "at indices 56..63 of every 64 along S"),
+        (hit(64, *range(1, 64, 2)), "at the last index (1) of every 2 along S"),
+        (
+            hit(128, *range(56, 64), *range(120, 128)),
+            "at the last 8 indices (56..63) of every 64 along S",
+        ),
         (hit(160, *range(10, 20), *range(50, 60), *range(90, 100), *range(130, 140)), "40"),
         (hit(100, 1, 5, 6, 50), "4 indices of 100 along S, scattered"),
     ],
@@ -48,7 +51,10 @@ def test_one_head_and_a_tile_of_rows() -> None:
         (lambda i, j: j > i, "only above the diagonal of M and N"),
         (lambda i, j: (i // 16 + j // 16) % 2 == 1, "8 of 16, every other one"),
         (lambda i, j: i // 16 == j // 16, "4 of 16, those on the diagonal"),
-        (lambda i, j: (i % 16 < 8) & (j % 16 >= 8), "at rows 0..7 of every 16 along M"),
+        (
+            lambda i, j: (i % 16 < 8) & (j % 16 >= 8),
+            "at the first 8 rows (0..7) of every 16 along M",
+        ),
         (lambda i, j: (i + j) % 8 == 0, "the same 8 places of every 8x8 tile"),
     ],
 )

@@ -122,7 +122,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
         Kind.changed_step, "without dividing by the sum",
     ),
     "a band of rows left out": (
-        "sdpa_l4", "full", mutants.band_left_out, Kind.never_written, "56..63 of every 64 along S",
+        "sdpa_l4", "full", mutants.band_left_out, Kind.never_written, "(56..63) of every 64 along S",
     ),
     "mask missing": (
         "sdpa_l4", "causal", lambda t, s: attention(t, s, causal=False),
@@ -150,7 +150,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     ),
     "padding of the last tile counted": (
         "sdpa_l4", "odd", mutants.padding_counted,
-        Kind.changed_step, "the last tile of 32 filled up with zeros",
+        Kind.changed_step, "filled up to a multiple of 32 with zeros that count",
     ),
     "weights in 8 bits": (
         "sdpa_l4", "full", with_weights(mutants.e4m3_weights), Kind.low_precision, "e4m3",
@@ -303,7 +303,7 @@ def test_every_analysis_says_where_the_output_is_wrong() -> None:
 def test_a_search_whose_time_is_up_says_so_and_keeps_what_it_has() -> None:
     mutant = PLANTED["accumulator not rescaled"][2]
     found = diagnosed("sdpa_l4", "full", mutant, seconds=0.0)
-    assert found.problem == "the search for its cause ended after 0 s"
+    assert found.problem == "the search for its cause ended at its limit, 0 s of the processor"
     assert [item.kind for item in found.diagnoses] == [Kind.region]
 
 
@@ -364,3 +364,18 @@ def test_a_case_whose_size_alone_is_odd_is_said_to_have_a_tail() -> None:
     named = {item.kind: item.sentence for item in found.diagnoses}
     assert "S = 77 is no multiple of 32" in named[Kind.sizes]
     assert "(64..76)" in named[Kind.not_finite]
+
+
+@pytest.mark.parametrize(
+    ("axis", "words"), [(0, "N = 33 is no multiple of 64"), (1, "C = 333 is no multiple of 256")]
+)
+def test_of_several_odd_sizes_the_one_at_whose_end_it_is_wrong_is_named(
+    axis: int, words: str
+) -> None:
+    def tail(tensors: Tensors, scalars: Scalars) -> torch.Tensor:
+        out = layer_norm(tensors, scalars)
+        out.narrow(axis, 32, out.shape[axis] - 32).fill_(math.nan)
+        return out
+
+    found = diagnosed("layernorm", "odd", tail, passed=("rows",))
+    assert words in {item.kind: item.sentence for item in found.diagnoses}[Kind.sizes]

@@ -1,0 +1,77 @@
+"""The normal form of a kernel file: equal for files that differ in what a compiler never sees.
+
+Comments, white space, the order of keys in the header and of includes that stand together, and the
+kernel's name and summary do not count. The code is compared as preprocessing tokens (C++17,
+[lex.pptoken]).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.digest import digest, digest_json
+
+# What the compiler makes of these depends on the layout of the file, or on a splice within them.
+_LAYOUT = re.compile(r'__LINE__|__COUNTER__|source_location|R"')
+_SPLICE = re.compile(r"\\[ \t]*\n")  # joins two lines before anything else is read
+# Nothing here is read twice, because a hostile text would take hours: what is not closed ends with
+# its line, a comment with the file.
+_TOKEN = re.compile(
+    r"""
+      (?P<comment>//[^\n]*|/\*(?s:.*?)(?:\*/|\Z))
+    | (?P<text>"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?)
+    | (?P<number>\.?[0-9](?:[eEpP][+-]|'?[A-Za-z0-9_]|\.)*+)
+    | (?P<word>[A-Za-z_$][A-Za-z0-9_$]*+)
+    | (?P<line>\n)
+    | (?P<blank>[^\S\n]++)
+    | (?P<sign><<=|>>=|<=>|->\*|\.\.\.|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|->|\+=|-=|\*=|/=|%=|&=|\|=
+        |\^=|::|\#\#|.)
+    """,
+    re.VERBOSE,
+)
+
+
+def normal_digest(candidate: Candidate) -> str:
+    """The digest of the normal form, without the chosen values of the tunables."""
+    plan = candidate.plan.model_dump(mode="json", exclude={"name", "summary"})
+    code = candidate.code
+    if _LAYOUT.search(code):
+        return digest(digest_json(plan), code)
+    pieces = itertools.groupby(_pieces(_SPLICE.sub("", code)), key=_includes)
+    ordered = (sorted(group) if together else group for together, group in pieces)
+    return digest(
+        digest_json(plan), *(token for group in ordered for piece in group for token in piece)
+    )
+
+
+def _includes(piece: tuple[str, ...]) -> bool:
+    return piece[1:3] == ("#", "include")
+
+
+def _pieces(code: str) -> Iterator[tuple[str, ...]]:
+    """The tokens of each directive, between line breaks, and of the code between two of them."""
+    tokens: list[str] = []
+    in_directive, begins_line, after_blank = False, True, False
+    for match in _TOKEN.finditer(code):
+        kind, word = match.lastgroup, match[0]
+        if kind in ("blank", "comment"):
+            after_blank = True
+            continue
+        if kind == "line":
+            if in_directive:
+                yield (*tokens, "\n")
+                tokens = []
+            in_directive, begins_line, after_blank = False, True, False
+            continue
+        if begins_line and word == "#":
+            if tokens:
+                yield tuple(tokens)
+            tokens, in_directive = ["\n"], True
+        elif in_directive and word == "(" and after_blank:
+            tokens.append(" ")  # a macro with parameters has its bracket right after the name
+        begins_line = after_blank = False
+        tokens.append(word)
+    yield tuple(tokens)

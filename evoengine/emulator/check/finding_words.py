@@ -1,0 +1,166 @@
+"""The findings of checked mode in words: what is missing, in CUDA's terms, and both lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from evoengine.emulator.check.findings import (
+    NOT_COMMITTED,
+    NOT_WAITED,
+    RACES,
+    Finding,
+    FindingKind,
+    Space,
+)
+
+_PLACES = {
+    Space.GLOBAL: "global memory",
+    Space.SHARED: "shared memory",
+    Space.LOCAL: "local memory, an array of the thread,",
+    Space.GENERIC: "memory",
+}
+_GAP = (
+    "; it lies in a gap of {bytes} bytes in what {line} wrote, as when padded rows are read with"
+    " another leading dimension"
+)
+_WITHIN_A_BLOCK = {
+    FindingKind.READ_AFTER_WRITE: (
+        "race: no {missing} between the write at {other_line} ({other}) and the read at {line}"
+        " ({thread}) of {memory}"
+    ),
+    FindingKind.WRITE_AFTER_READ: (
+        "race: no {missing} between the read at {other_line} ({other}) and the write at {line}"
+        " ({thread}) of {memory}"
+    ),
+    FindingKind.WRITE_AFTER_WRITE: (
+        "race: no {missing} between the write at {other_line} ({other}) and the write at {line}"
+        " ({thread}) of {memory}"
+    ),
+    FindingKind.SAME_ADDRESS_WRITE: (
+        "same address: {thread} and {other} write {memory} with one instruction at {line}; which"
+        " value is kept is undefined"
+    ),
+    FindingKind.OUT_OF_BOUNDS: (
+        "out of bounds: {thread} accesses {bytes} bytes at {memory} at {line}, {distance}"
+    ),
+    FindingKind.MISALIGNED: (
+        "misaligned: {thread} accesses {bytes} bytes at {memory} at {line}, not a multiple of"
+        " {bytes}"
+    ),
+    FindingKind.UNINITIALISED: (
+        "uninitialised: {thread} reads {memory} at {line}, {place} to which nothing was written"
+        " before{gap}"
+    ),
+    FindingKind.ASYNC_READ: (
+        "async copy: {thread} reads {memory} at {line} before the cp.async at {other_line}"
+        " ({other}) is complete{wait}"
+    ),
+    FindingKind.ASYNC_WRITE: (
+        "async copy: {thread} writes {memory} at {line} before the cp.async at {other_line}"
+        " ({other}) is complete{wait}"
+    ),
+    FindingKind.DIVERGENT_BARRIER: (
+        "divergent barrier: {thread} waits at {line}, {other} of its warp does not reach it"
+    ),
+}
+_EARLY_READ = (
+    "race: no {missing} between the write at {line} ({thread}) and the read at {other_line}"
+    " ({other}) of {memory}, which came first"
+)
+_BETWEEN_BLOCKS = {
+    FindingKind.READ_AFTER_WRITE: (
+        "race: {thread} reads {memory} at {line} that {other} of block {other_block} wrote at"
+        " {other_line}; blocks of a launch run in any order unless atomic operations with"
+        " __threadfence() order them"
+    ),
+    FindingKind.WRITE_AFTER_READ: (
+        "race: {thread} writes {memory} at {line} that {other} of block {other_block} read at"
+        " {other_line}; blocks of a launch run in any order unless atomic operations with"
+        " __threadfence() order them"
+    ),
+    FindingKind.WRITE_AFTER_WRITE: (
+        "race: {thread} writes {memory} at {line} that {other} of block {other_block} wrote at"
+        " {other_line}, without an atomic operation; blocks of a launch run in any order"
+    ),
+}
+# by kind, and whether the accesses are of two blocks
+_SENTENCES = {
+    **{(kind, False): words for kind, words in _WITHIN_A_BLOCK.items()},
+    **{(kind, True): words for kind, words in _BETWEEN_BLOCKS.items()},
+}
+
+
+def words_of(
+    found: Finding,
+    site_name: Callable[[int], str] = "instruction {}".format,
+    buffers: Sequence[str] = (),
+) -> str:
+    """The finding in one line; `site_name(site)` describes an instruction ("line 42"), `buffers`
+    are the names of buffers by index.
+    """
+    line, other_line = site_name(found.site), site_name(found.other_site)
+    sentence = _SENTENCES[found.kind, _is_between_blocks(found)]
+    what = (_EARLY_READ if found.is_early_read else sentence).format(
+        thread=f"thread {found.thread}",
+        bytes=found.bytes,
+        memory=_memory(found, buffers),
+        line=line,
+        other=f"thread {found.other_thread}",
+        other_line=other_line,
+        other_block=found.other_block,
+        missing=_missing(found, line == other_line),
+        distance=_distance(found),
+        place=_PLACES[found.space],
+        gap=_GAP.format(bytes=found.distance, line=other_line) if found.other_site >= 0 else "",
+        wait=_wait(found),
+    )
+    return f"{what} (block {found.block}" + (f", {found.times} times)" if found.times > 1 else ")")
+
+
+def _is_between_blocks(found: Finding) -> bool:
+    return found.kind in RACES and found.other_block not in (-1, found.block)
+
+
+def _missing(found: Finding, is_one_line: bool) -> str:
+    """What would order two accesses of one block; an atomic may do where one line has both."""
+    return _barrier(found) + (" and no atomic operation" if is_one_line else "")
+
+
+def _barrier(found: Finding) -> str:
+    is_one_warp = found.thread // 32 == found.other_thread // 32
+    return "__syncwarp()" if is_one_warp else "__syncthreads()"
+
+
+def _wait(found: Finding) -> str:
+    """Why the copy is not complete before the access, as far as it is known."""
+    is_own = found.thread == found.other_thread
+    then = "" if is_own else f", in that thread, with {_barrier(found)} after it"
+    if found.distance == NOT_COMMITTED:
+        return (
+            f"; its group is not committed: cp.async.commit_group and wait_group are missing{then}"
+        )
+    if found.distance == NOT_WAITED:
+        return f"; cp.async.wait_group is missing between them{then}"
+    if found.distance < 0:
+        return ""
+    most = f"{found.distance} or less" if found.distance else "0"
+    return f"; the cp.async.wait_group between them must be {most}{then}"
+
+
+def _distance(found: Finding) -> str:
+    if found.space is Space.GLOBAL and found.buffer < 0:
+        return "far from any buffer"
+    return f"{abs(found.distance)} bytes " + (
+        "before its start" if found.distance < 0 else "beyond its end"
+    )
+
+
+def _memory(found: Finding, buffers: Sequence[str]) -> str:
+    if found.space is not Space.GLOBAL:
+        return f"{found.space.name.lower()}{found.offset:+d}"
+    if found.buffer < 0:
+        address = found.offset & (1 << 64) - 1
+        # larger ones come from the addresses of buffers, which differ from run to run
+        return f"address 0x{address:x}" if address < 1 << 32 else "an address"
+    name = buffers[found.buffer] if found.buffer < len(buffers) else f"buffer {found.buffer}"
+    return f"{name}{found.offset:+d}"

@@ -1,0 +1,126 @@
+"""Follows the cases of one candidate after the other in checked mode, on one emulator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable
+
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import EvoError
+from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCandidate
+from evoengine.evaluate.followed_cases import FollowedCases
+from evoengine.evaluate.hidden_case import HIDDEN_CASE, report_without_sizes
+from evoengine.protocols import CompiledCase, Device, Job, Report
+from evoengine.records import CheckedRun, Status
+from evoengine.task.schema import Input, Output, Task, shape_of
+
+PROBLEM_CHARACTERS = 300
+
+
+class CaseFollower:
+    """One emulator; closing is safe at any time and more than once."""
+
+    def __init__(
+        self,
+        task: Task,
+        task_path: str,
+        compiler: CandidateCompiler,
+        limits: DeviceLimits,
+        device: Device,
+        limit_s: float,
+    ) -> None:
+        """`limits` are those of the GPU; all cases of a candidate are followed in `limit_s`."""
+        self._task = task
+        self._task_path = task_path
+        self._compiler = compiler
+        self._limits = limits
+        self._device = device
+        self._limit_s = limit_s
+        self._is_started = False
+
+    async def start(self) -> None:
+        """Starts the emulator, which takes seconds of a core, unless it runs; raises EvoError."""
+        if not self._is_started:
+            await self._device.start(self._task, self._task_path)
+            self._is_started = True
+
+    async def close(self) -> None:
+        """Ends the emulator's processes."""
+        await self._device.close()
+
+    async def follow(self, candidate: Candidate, is_wanted: Callable[[], bool]) -> FollowedCases:
+        """What is found on the cases of `candidate`; no case is begun once it is not wanted."""
+        try:
+            compiled = await self._compiler.compile(candidate, self._limits, _no_progress)
+            if refusal := compiled.refusal:
+                return FollowedCases(problem=_line(f"{refusal.status.value}: {refusal.reason}"))
+            return await self._follow_cases(compiled, is_wanted)
+        except EvoError as error:  # the process was killed, or a function of the task failed
+            return FollowedCases(problem=_line(str(error)))
+
+    async def _follow_cases(
+        self, compiled: CompiledCandidate, is_wanted: Callable[[], bool]
+    ) -> FollowedCases:
+        runs: dict[str, CheckedRun] = {}
+        cases = sorted(compiled.cases, key=self._order)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limit_s):
+                for number, case in enumerate(cases):
+                    if not is_wanted():
+                        break
+                    job = Job(
+                        cases=(case,),
+                        tier=compiled.tier,
+                        candidate=compiled.code_digest,
+                        only_checked=True,
+                        upcoming=tuple(cases[number + 1 :]),
+                    )
+                    report = await self._device.run(job, _no_progress)
+                    if run := _run_in(report):
+                        runs[case.plan.case] = run
+                    if report.status is not Status.correct:
+                        return _ended(runs, report_without_sizes(report), case, len(cases))
+                return FollowedCases(runs)
+        late = f"stopped after {self._limit_s:g} s"
+        return FollowedCases(runs, problem=_share(late, len(runs), len(cases)))
+
+    def _order(self, case: CompiledCase) -> tuple[bool, int]:
+        """Small cases first; hidden ones last, because a fault there is told without its lines."""
+        scope = self._task.scope(case.plan.case)
+        tensors: list[Input | Output] = [*self._task.inputs.values(), *self._task.outputs.values()]
+        elements = sum(
+            math.prod(shape_of(spec.shape, scope)) for spec in tensors if spec.shape is not None
+        )
+        return case.plan.hidden, elements
+
+
+def _run_in(report: Report) -> CheckedRun | None:
+    """What was found on the one case of a report; None if it was not followed to an end."""
+    return next((check.checked for check in report.checks), None)
+
+
+def _ended(
+    runs: dict[str, CheckedRun], report: Report, case: CompiledCase, cases: int
+) -> FollowedCases:
+    """The end of the cases by `report`: a fault, or what kept `case` from being followed."""
+    if report.status is Status.fault:
+        return FollowedCases(runs, fault=report)
+    name = HIDDEN_CASE if case.plan.hidden else case.plan.case
+    words = f"{report.status.value}: {report.reason}"
+    named = words if name in words else f"{words} ({name})"
+    return FollowedCases(runs, problem=_share(_line(named), len(runs), cases))
+
+
+def _share(words: str, followed: int, cases: int) -> str:
+    return f"{words}; followed on {followed} of {cases} cases"
+
+
+def _line(words: str) -> str:
+    """The first line of `words`, cut to what a table can show."""
+    return next(iter(words.strip().splitlines()), "no reason was given")[:PROBLEM_CHARACTERS]
+
+
+def _no_progress(_: str) -> None: ...

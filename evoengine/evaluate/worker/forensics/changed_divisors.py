@@ -1,0 +1,59 @@
+"""Means and quotients that divide by another number of the case than they should."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evoengine.evaluate.worker.forensics.changed_reductions import count, names_of, together
+from evoengine.evaluate.worker.forensics.changed_step import ChangedStep, Instead, change
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+
+
+def other_divisors(
+    steps: Sequence[ReferenceStep], numbers: Mapping[str, int]
+) -> Iterator[ChangedStep]:
+    """Every mean by itself and all together, then quotients by plain numbers. `numbers` are extents
+    of the case and of the candidate's plan by name.
+    """
+    means = tuple(step for step in steps if step.name in ("mean", "var"))
+    for group in dict.fromkeys([means, *((step,) for step in means)]):
+        for name, number in numbers.items():
+            if group:
+                yield together(
+                    group,
+                    f"with {names_of(group)} divided by {name}, {number}",
+                    _over(number),
+                    f"{names_of(group)} {'is' if len(group) == 1 else 'are'} divided by the wrong"
+                    f" number: by {name} ({number}) in place of the count of elements",
+                )
+    for step in steps:
+        if step.name == "div":
+            for name, number in numbers.items():
+                yield change(
+                    step,
+                    f"with {name}, {number}, as divisor in {step.words}",
+                    _with_divisor(number),
+                    1.0,
+                    f"{step.result} is divided by the wrong number: by {name} ({number}) in place"
+                    f" of {step.operand(1) or 'its divisor'}",
+                )
+
+
+def _over(number: int) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        terms = count(args, kwargs)
+        if terms == number:
+            raise ValueError("no change")
+        return func(*args, **kwargs) * (terms / number)
+
+    return instead
+
+
+def _with_divisor(number: int) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        if not isinstance(args[1], int | float) or args[1] == number:
+            raise ValueError("no plain divisor")
+        return func(args[0], number, *args[2:], **kwargs)
+
+    return instead

@@ -1,0 +1,134 @@
+"""Convolutions with a wrong border: other padding, shifted windows, tiles without their halo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import pad
+
+from evoengine.evaluate.worker.forensics.changed_step import (
+    MOST_TILES,
+    ChangedStep,
+    Instead,
+    change,
+)
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+
+HALO_TILES = (32, 64, 128, 256, 16, 8)
+MOST_HALO = 4
+
+
+def changed_windows(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """The changes of a step that pads, or takes windows."""
+    if step.name == "pad":
+        yield from _borders(step)
+    if step.name == "unfold":
+        yield from _halos(step, tiles)
+
+
+def _borders(step: ReferenceStep) -> Iterator[ChangedStep]:
+    for mode, mistake in (
+        ("replicate", "the padding repeats the edge (clamped indices) in place of zeros"),
+        ("reflect", "the padding mirrors the elements at the edge in place of zeros"),
+        ("circular", "the padding wraps around to the other end in place of zeros"),
+    ):
+        yield change(
+            step,
+            f"with {mode} padding in {step.words}",
+            lambda f, a, k, m=mode: pad(a[0], _amounts(a, k), mode=m),
+            1.02,
+            mistake,
+        )
+    yield change(
+        step,
+        f"with elements of the neighbouring row in place of the padding in {step.words}",
+        _wrapped,
+        1.02,
+        "the bounds of columns are not checked: at the left and right edge the window wraps into"
+        " the row before or after (no zero padding there)",
+    )
+    for axis, which in ((0, "last"), (1, "last but one")):
+        for shift in (1, -1, 2, -2, 3, -3):
+            side = "ahead (later, into the future)" if shift > 0 else "behind (earlier)"
+            yield change(
+                step,
+                f"with windows {abs(shift)} {side} along the {which} axis in {step.words}",
+                _shifted(axis, shift),
+                1.0,
+                f"the window is shifted by {abs(shift)} {side} along the {which} axis",
+            )
+
+
+def _amounts(args: tuple[Any, ...], kwargs: Any) -> tuple[int, ...]:
+    return tuple(args[1] if len(args) > 1 else kwargs["pad"])
+
+
+def _wrapped(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    value, amounts = args[0], _amounts(args, kwargs)
+    if value.dim() < 2 or max(amounts[:2]) < 1:
+        raise ValueError("no row to wrap into")
+    tall = pad(value, (0, 0, *amounts[2:]))
+    rows, columns = tall.shape[-2:]
+    row = torch.arange(rows, device=value.device).view(-1, 1)
+    column = torch.arange(-amounts[0], columns + amounts[1], device=value.device)
+    places = (row * columns + column).clamp(0, rows * columns - 1)
+    return tall.flatten(-2)[..., places]
+
+
+def _shifted(axis: int, shift: int) -> Instead:
+    """As many elements less before an axis as there are more behind it."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        amounts = list(_amounts(args, kwargs))
+        if len(amounts) <= 2 * axis + 1:
+            raise ValueError("no padding of this axis")
+        amounts[2 * axis] -= shift
+        amounts[2 * axis + 1] += shift
+        return pad(args[0], tuple(amounts), value=kwargs.get("value"))
+
+    return instead
+
+
+def _halos(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *HALO_TILES)):
+        for left in range(MOST_HALO):
+            for before, behind, which in (
+                (True, False, "before"),
+                (False, True, "behind"),
+                (True, True, "around"),
+            ):
+                yield change(
+                    step,
+                    f"with zeros {which} every tile of {tile} in {step.words}",
+                    _without_halo(tile, left, before, behind),
+                    1.0,
+                    f"the halo {which} every tile of {tile} is missing: elements of the"
+                    f" {'next' if which == 'behind' else 'previous'} tile are taken as zeros at the"
+                    " boundary of the tile",
+                )
+
+
+def _without_halo(tile: int, left: int, before: bool, behind: bool) -> Instead:
+    """Windows along one axis that see only elements of their own tile; `left` of padding."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        found = func(*args, **kwargs)
+        axis, size, stride = int(args[1]), int(args[2]), int(args[3]) if len(args) > 3 else 1
+        count = found.shape[axis]
+        if count <= tile or left >= size:
+            raise ValueError("one tile")
+        start = torch.arange(count, device=found.device).view(-1, 1) // tile * tile * stride
+        at = torch.arange(count, device=found.device).view(-1, 1) * stride
+        at = at - left + torch.arange(size, device=found.device)
+        hidden = (at < start) if before else torch.zeros_like(at, dtype=torch.bool)
+        if behind:
+            hidden = hidden | (at >= start + tile * stride)
+        if not bool(hidden.any()):
+            raise ValueError("no change")
+        view = [1] * found.dim()
+        view[axis], view[-1] = count, size
+        return found.masked_fill(hidden.view(view), 0)
+
+    return instead

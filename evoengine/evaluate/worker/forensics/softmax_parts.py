@@ -1,0 +1,188 @@
+"""A softmax in tiles, splits, warps or lanes that are merged wrongly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from evoengine.evaluate.worker.forensics.changed_step import MOST_TILES, ChangedStep, change
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.evaluate.worker.forensics.softmax_weights import (
+    Parting,
+    along_last,
+    by_part,
+    finite,
+    in_a_row,
+    in_turn,
+    is_part,
+    top,
+    with_sum_over,
+    without_columns,
+)
+
+ONLINE_TILES = (16, 32, 64, 128)
+SPLITS = (2, 4, 8)
+
+
+def online_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """Running maxima by tiles, also of several splits that take tiles in turn or in a row."""
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *ONLINE_TILES)):
+        yield from _tiles_of_parts(step, tile, _single, "", 1.02)
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], 16, 32, 64)):
+        for parts in SPLITS:
+            named = f" of {parts} splits that take them in turn"
+            yield from _tiles_of_parts(step, tile, in_turn(tile, parts), named, 1.01)
+        for parts in SPLITS[:2]:
+            yield from _tiles_of_parts(step, tile, in_a_row(parts), f" of {parts} splits", 1.01)
+
+
+def _tiles_of_parts(
+    step: ReferenceStep, tile: int, parting: Parting, named: str, weight: float
+) -> Iterator[ChangedStep]:
+    for keeps_sum, keeps_accumulator, what in (
+        (True, False, "the accumulator not rescaled"),
+        (False, True, "the sum not rescaled"),
+        (False, False, "neither sum nor accumulator rescaled"),
+    ):
+        yield change(
+            step,
+            f"in tiles of {tile}{named} with {what} when the maximum grows ({step.words})",
+            along_last(
+                lambda s, t=tile, ks=keeps_sum, ka=keeps_accumulator: _running(  # type: ignore[misc]
+                    s, t, parting(s.shape[-1]), ka, ks
+                )
+            ),
+            weight,
+            f"the online softmax: {what} when the running maximum grows",
+        )
+
+
+def _running(
+    scores: torch.Tensor, tile: int, part: torch.Tensor, rescales: bool, rescales_sum: bool
+) -> torch.Tensor:
+    """The weights of an online softmax that forgets to rescale what it has."""
+    extent = scores.shape[-1]
+    if extent <= tile:
+        raise ValueError("one tile")
+    made = torch.empty_like(scores)
+    for number in range(int(part.max()) + 1):
+        own = (part == number).nonzero().flatten().to(scores.device)
+        running = torch.full_like(scores[..., :1], -math.inf)
+        for places in own.split(tile):
+            running = torch.maximum(running, scores.index_select(-1, places).amax(-1, keepdim=True))
+            made.index_copy_(-1, places, running.expand(*scores.shape[:-1], len(places)))
+        last = running  # the part's own maximum: its splits are merged rightly
+        made[..., own] = (scores[..., own] - finite(made[..., own])) + (last - finite(top(scores)))
+    own_weights = made.exp().nan_to_num(0.0)
+    right = (scores - finite(top(scores))).exp()
+    total = (right if rescales_sum else own_weights).sum(-1, keepdim=True)
+    return (right if rescales else own_weights) / total
+
+
+def softmax_in_parts(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """Parts that have maxima and sums of their own: splits, warps, lanes."""
+    partings: list[tuple[str, Parting]] = []
+    for parts in SPLITS:
+        partings.append((f"in {parts} splits", in_a_row(parts)))
+    for width in (4, 2, 1, 8, 16, 32, *tiles[:MOST_TILES]):
+        for parts in (2, 4, 8):
+            named = f"in {parts} parts of which each takes {width} columns in turn"
+            partings.append((named, in_turn(width, parts)))
+    for named, parting in partings:
+        yield from _merged(step, named, parting)
+    for named, parting in partings:
+        yield from _of_one_part(step, named, parting)
+
+
+def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[ChangedStep]:
+    merge = "the partial results of the splits are merged without rescaling to the common maximum"
+    lanes = "the maximum is that of a part of the row (half of the lanes, or one split), not of all"
+    for words, weights, mistake in (
+        (
+            "each with its own maximum, merged without rescaling",
+            _own_maxima(True, True),
+            f"{merge}",
+        ),
+        ("whose sums are not rescaled when they are merged", _own_maxima(False, True), merge),
+        ("whose outputs are not rescaled when they are merged", _own_maxima(True, False), merge),
+        (
+            "merged with weights in base two",
+            _merged_in_base_two,
+            "the splits are merged with powers of two without the factor log2(e): exp2 in place of"
+            " exp in the weights of the merge",
+        ),
+        (
+            "each with its own maximum and sum, and added",
+            _own_softmax(mean=False),
+            "the partial results are added without rescaling each by its sum and maximum",
+        ),
+        (
+            "each with its own maximum and sum, and averaged",
+            _own_softmax(mean=True),
+            "the partial results are averaged without rescaling each by its sum and maximum",
+        ),
+    ):
+        said = lanes if "in turn" in named and mistake == merge else mistake
+        yield change(
+            step,
+            f"{named}, {words} ({step.words})",
+            along_last(lambda s, w=weights: w(s, parting(s.shape[-1]))),  # type: ignore[misc]
+            1.0,
+            said,
+        )
+
+
+def _of_one_part(step: ReferenceStep, named: str, parting: Parting) -> Iterator[ChangedStep]:
+    for number, which in ((0, "first"), (-1, "last")):
+        yield change(
+            step,
+            f"{named}, with the sum of the {which} part alone ({step.words})",
+            along_last(lambda s, n=number: with_sum_over(s, is_part(s, parting, n))),  # type: ignore[misc]
+            0.99,
+            "the sum of the softmax is that of a part of the row (some of the lanes, or one"
+            " split), not of all",
+        )
+        yield change(
+            step,
+            f"{named}, of which the {which} is left out ({step.words})",
+            along_last(lambda s, n=number: without_columns(s, is_part(s, parting, n))),  # type: ignore[misc]
+            0.99,
+            f"a part of every row is left out, the {which} split",
+        )
+
+
+def _own_maxima(accumulates_own: bool, sums_own: bool) -> Callable[..., torch.Tensor]:
+    """Weights of parts that are not brought to one maximum before they are added."""
+
+    def weights(scores: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        own = by_part(scores, part, lambda one: (one - finite(top(one))).exp())
+        right = (scores - finite(top(scores))).exp()
+        total = (own if sums_own else right).sum(-1, keepdim=True)
+        return (own if accumulates_own else right) / total
+
+    return weights
+
+
+def _merged_in_base_two(scores: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+    whole = finite(top(scores))
+
+    def weighted(one: torch.Tensor) -> torch.Tensor:
+        own = finite(top(one))
+        return (one - own).exp() * (own - whole).exp2()
+
+    power = by_part(scores, part, weighted)
+    return power / power.sum(-1, keepdim=True)
+
+
+def _own_softmax(mean: bool) -> Callable[..., torch.Tensor]:
+    def weights(scores: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        own = by_part(scores, part, lambda one: one.softmax(-1).nan_to_num(0))
+        return own / (int(part.max()) + 1 if mean else 1)
+
+    return weights
+
+
+def _single(extent: int) -> torch.Tensor:
+    return torch.zeros(extent, dtype=torch.long)

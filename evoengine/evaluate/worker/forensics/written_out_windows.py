@@ -1,0 +1,92 @@
+"""Convolutions and pools of torch, written out as windows, so that each step can be changed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Pair = int | tuple[int, ...] | list[int]
+
+
+def conv2d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
+    """As torch's conv2d."""
+    (down, across), (above, left) = _pair(stride), _pair(padding)
+    height, width = weight.shape[-2:]
+    if _pair(dilation) != (1, 1):
+        raise ValueError("dilated")
+    padded = torch.nn.functional.pad(x, (left, left, above, above))
+    windows = padded.unfold(2, height, down).unfold(3, width, across)
+    n, _, rows, columns = windows.shape[:4]
+    taps = windows.reshape(n, groups, -1, rows * columns, height * width)
+    taps = taps.transpose(2, 3).reshape(n, groups, rows * columns, -1)
+    filters = weight.reshape(groups, weight.shape[0] // groups, -1).mT
+    sums = taps @ filters
+    found = sums.transpose(2, 3).reshape(n, -1, rows, columns)
+    return found if bias is None else found + bias.view(-1, 1, 1)
+
+
+def conv1d(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
+    """As torch's conv1d."""
+    (step,), (left,) = _single(stride), _single(padding)
+    if _single(dilation) != (1,):
+        raise ValueError("dilated")
+    padded = torch.nn.functional.pad(x, (left, left))
+    windows = padded.unfold(2, weight.shape[-1], step)
+    n, _, length = windows.shape[:3]
+    taps = windows.reshape(n, groups, -1, length, weight.shape[-1])
+    taps = taps.transpose(2, 3).reshape(n, groups, length, -1)
+    filters = weight.reshape(groups, weight.shape[0] // groups, -1).mT
+    sums = taps @ filters
+    found = sums.transpose(2, 3).reshape(n, -1, length)
+    return found if bias is None else found + bias.view(-1, 1)
+
+
+def max_pool2d(
+    x: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, *rest: Any
+) -> Tensor:
+    """As torch's max_pool2d."""
+    if any(one not in (1, False) for one in rest):
+        raise ValueError("dilated, or with indices")
+    (height, width), (above, left) = _pair(kernel_size), _pair(padding)
+    down, across = _pair(kernel_size if stride is None else stride)
+    padded = torch.nn.functional.pad(x, (left, left, above, above), value=-math.inf)
+    windows = padded.unfold(-2, height, down).unfold(-2, width, across)
+    return windows.flatten(-2).amax(-1)
+
+
+def avg_pool2d(
+    x: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0
+) -> Tensor:
+    """As torch's avg_pool2d."""
+    (height, width), (above, left) = _pair(kernel_size), _pair(padding)
+    down, across = _pair(kernel_size if stride is None else stride)
+    padded = torch.nn.functional.pad(x, (left, left, above, above))
+    windows = padded.unfold(-2, height, down).unfold(-2, width, across)
+    return windows.flatten(-2).mean(-1)
+
+
+def _pair(value: Pair) -> tuple[int, ...]:
+    return (value, value) if isinstance(value, int) else tuple(value)
+
+
+def _single(value: Pair) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value)

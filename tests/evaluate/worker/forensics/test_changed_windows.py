@@ -1,0 +1,68 @@
+"""Convolutions with a wrong border are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn.functional import conv1d, conv2d, pad
+
+from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
+
+IMAGES = OwnReference(
+    "return torch.nn.functional.conv2d(x, weight, padding=1)",
+    {"N": 2, "C": 3, "K": 4, "H": 9, "W": 11},
+    {"x": ["N", "C", "H", "W"], "weight": ["K", "C", "3", "3"]},
+    ["N", "K", "H", "W"],
+)
+WAVES = OwnReference(
+    "return torch.nn.functional.conv1d(torch.nn.functional.pad(x, (3, 0)), weight)",
+    {"N": 2, "C": 3, "K": 4, "L": 150},
+    {"x": ["N", "C", "L"], "weight": ["K", "C", "4"]},
+    ["N", "K", "L"],
+)
+
+
+def wrapped(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The column before the first of a row is the last one of the row above."""
+    tall = pad(x, (0, 0, 1, 1)).flatten(2)
+    wide = pad(tall, (1, 1))
+    rows = [wide[..., 11 * row : 11 * row + 13] for row in range(11)]
+    return conv2d(torch.stack(rows, 2), weight)
+
+
+def tiles(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return torch.cat([conv1d(pad(one, (3, 0)), weight) for one in x.split(64, -1)], -1)
+
+
+PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
+    "edge repeated": (
+        IMAGES,
+        lambda x, weight: conv2d(pad(x, (1, 1, 1, 1), mode="replicate"), weight),
+        "The padding repeats the edge",
+    ),
+    "row wraps": (IMAGES, wrapped, "wraps into the row before or after"),
+    "shifted": (
+        IMAGES,
+        lambda x, weight: conv2d(pad(x, (0, 2, 1, 1)), weight),
+        "shifted by 1 ahead",
+    ),
+    "flipped": (
+        IMAGES,
+        lambda x, weight: conv2d(x, weight.flip(-1, -2), padding=1),
+        "weight is flipped along its last two axes",
+    ),
+    "taps reversed": (
+        WAVES,
+        lambda x, weight: conv1d(pad(x, (3, 0)), weight.flip(-1)),
+        "weight is read in reverse order",
+    ),
+    "no halo": (WAVES, tiles, "The halo before every tile of 64 is missing"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_wrong_border_is_named(name: str, tmp_path: Path) -> None:
+    reference, mutant, words = PLANTED[name]
+    assert words in first_words(reference.diagnosed(reference.write(tmp_path), mutant))
