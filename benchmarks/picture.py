@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import io
-import re
 import tempfile
 import time
 from pathlib import Path
 
-from rich.console import Console
-
+from benchmarks.terminal_svg import recording_console, svg_of_recording
 from evoengine.events import Event, TrialSettled
 from evoengine.paths import RunPaths
 from evoengine.records import Outcome
@@ -31,8 +28,6 @@ from evoengine.search.start_run import start_run
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "live-view.svg"
 COLUMNS = 112
-# rich has a reader's browser fetch fonts from elsewhere
-FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 def main() -> None:
@@ -60,14 +55,7 @@ async def _search(arguments: argparse.Namespace) -> str:
             with RunReader(paths) as reader:
                 return reader.stored.changed_of(outcome)
 
-        console = Console(
-            record=True,
-            file=io.StringIO(),
-            width=COLUMNS,
-            force_terminal=True,
-            color_system="truecolor",
-            legacy_windows=False,
-        )
+        console = recording_console(COLUMNS)
         view = LiveView(console, time.monotonic, evidence_of, changed_of)
 
         def observe(event: Event) -> None:
@@ -77,8 +65,8 @@ async def _search(arguments: argparse.Namespace) -> str:
 
         def take() -> None:
             console.print(view.render())
-            svg = console.export_svg(title=f"evoengine run {arguments.task}", unique_id="live-view")
-            pictures.append(FONT_FACE.sub("", svg))
+            title = f"evoengine run {arguments.task}"
+            pictures.append(svg_of_recording(console, title, "live-view"))
             stop.set()
             stop_now.set()
 

@@ -1,16 +1,17 @@
 """Modelled against measured times of kernels that use a GPU in different ways
 (tests/structures/manifest.yaml), most of which the time model was never fitted to.
 
-    python -m benchmarks.structures [FILE.json] [--target h200] [--counts FILE] [--json FILE]
-        [--only NAME ...]
+    python -m benchmarks.structures [FILE.json ...] [--target h200] [--counts FILE] [--json FILE]
+        [--group GROUP ...] [--only NAME ...] [--modelled FILE]
 
-On a machine with a GPU (and CuPy) every structure is timed, replays of CUDA graphs with a hot
-cache, and FILE.json is written: less than a minute. Without a GPU the times are modelled and
-compared with those in FILE.json, where it exists: some minutes, of which `--counts` keeps what
-was counted, as long as neither the kernels nor the emulator change.
+On a machine with a GPU (and CuPy) the structures are timed, replays of CUDA graphs with a hot
+cache, and the one FILE.json is written: less than a minute. Without a GPU the times are modelled
+and compared with those in all FILE.json that exist: some minutes, of which `--counts` keeps what
+was counted, as long as neither the kernels nor the emulator change; or, with `--modelled`, times
+that were modelled before, from a file that `--json` wrote.
 
-The groups were drawn before the model was fitted to any of them: `fit` may be looked at when the
-model changes, `measure` only judges it, `seen` was known before.
+The manifest says what each group is: `fit` may be looked at when the model changes, `measure` and
+`blind` only judge it, `seen` was known before.
 """
 
 from __future__ import annotations
@@ -19,73 +20,36 @@ import argparse
 import asyncio
 import json
 import math
-import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
-import yaml
-
-from benchmarks.configurations import REPLAYS, TIMEOUT_S, compile_all, launches_of
-from benchmarks.corpora import ROOT, parsed, path_of
+from benchmarks.configurations import REPLAYS, compile_all, launches_of
+from benchmarks.corpora import ROOT
 from benchmarks.measured import Measured, MeasuredLaunch, read, write
 from benchmarks.model import spearman
+from benchmarks.structure_cases import GROUPS, StructureCase, bound
 from benchmarks.table import Row, machine, publish
 from benchmarks.table import table as markdown
 from evoengine.candidate.arch import DeviceLimits
-from evoengine.candidate.binding import CasePlan, bind
+from evoengine.candidate.binding import CasePlan
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.emulator.targets import TargetGpu, find
 from evoengine.emulator.timing_model.counts import Counts
 from evoengine.emulator.timing_model.launch_time import ModelledLaunch, model_launch
-from evoengine.evaluate.compile.compile_unit import CompileUnit
 from evoengine.evaluate.compile.pool import CompileResult
 from evoengine.evaluate.cuda_driver import cuda_devices
-from evoengine.paths import find_task
-from evoengine.records import Frozen
-from evoengine.task.load import load_task
 
-STRUCTURES = ROOT / "tests" / "structures"
-MEASURED = ROOT / "docs" / "measurements" / "h200-structures.json"
-GROUPS = ("fit", "measure", "seen")
-FITTED_SHARE = 1 / 3  # of each task's structures
+_MEASUREMENTS = ROOT / "docs" / "measurements"
+MEASURED = (
+    _MEASUREMENTS / "h200-structures.json",
+    _MEASUREMENTS / "h200-structures-blind.json",
+)
 
-# the structure's file, its task, the case -> the counts of each launch
+# the structure's file, that of its task, the case -> the counts of each launch
 Count = Callable[[Path, str, str], Sequence[Counts]]
-
-
-class Structure(Frozen):
-    """One entry of the manifest of tests/structures."""
-
-    task: str
-    cases: tuple[str, ...]
-    group: Literal["fit", "measure", "seen"]
-
-
-class Structures(Frozen):
-    """The manifest of tests/structures: entries by file name, and the seed of their groups."""
-
-    draw_seed: int
-    structures: dict[str, Structure]
-
-
-@dataclass(frozen=True)
-class StructureCase:
-    """One structure on one case, bound for a device."""
-
-    name: str  # its file's, without the folder
-    path: Path
-    structure: Structure
-    plan: CasePlan
-    unit: CompileUnit
-
-    @property
-    def key(self) -> str:
-        """What names it in a file of counts."""
-        return f"{self.name} {self.plan.case}"
 
 
 @dataclass(frozen=True)
@@ -102,75 +66,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("file", type=Path, nargs="?", default=MEASURED)
+    parser.add_argument("files", type=Path, nargs="*", default=MEASURED, metavar="FILE.json")
     parser.add_argument("--target", default="h200", help="the GPU that is modelled")
     parser.add_argument("--counts", type=Path)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--modelled", type=Path, help="modelled times, as --json wrote them")
+    parser.add_argument("--group", nargs="+", choices=GROUPS, default=GROUPS)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="files' names without .cu")
     options = parser.parse_args()
     found = cuda_devices()
-    if found.names:
-        measure(options.file, options.only)
+    if found.names and not options.modelled:
+        if len(options.files) != 1:
+            parser.error("on a GPU, give the one FILE.json that is to be written")
+        measure(options.files[0], options.only, options.group)
         return
-    print(f"no GPU ({found.problem}): times are modelled", file=sys.stderr)
+    if not options.modelled:
+        print(f"no GPU ({found.problem}): times are modelled", file=sys.stderr)
     target = find(options.target)
     limits = DeviceLimits(target.arch, target.shared_per_block, target.sms)
-    times = modelled(
-        bound(limits, options.only), target, options.counts, measured_times(options.file)
+    measured_us: dict[tuple[str, str], float] = {}
+    for file in options.files:
+        measured_us |= measured_times(file)
+    items = bound(limits, options.only, options.group)
+    times = (
+        modelled_before(items, options.modelled, measured_us)
+        if options.modelled
+        else modelled(items, target, options.counts, measured_us)
     )
     publish(machine(target=target.title, times="modelled, microseconds"), rows(times), options.json)
     print(f"\n{markdown(agreement(times))}")
 
 
-def manifest(folder: Path = STRUCTURES) -> Structures:
-    """The manifest of a folder of structures."""
-    text = (folder / "manifest.yaml").read_text(encoding="utf-8")
-    return Structures.model_validate(yaml.safe_load(text))
-
-
-def drawn(names: Iterable[str], task: str, seed: int) -> set[str]:
-    """Which of a task's structures may be fitted."""
-    ordered = sorted(names)
-    count = round(len(ordered) * FITTED_SHARE)
-    return set(random.Random(f"{seed} {task}").sample(ordered, count))  # noqa: S311
-
-
-def bound(limits: DeviceLimits, only: Sequence[str] | None = None) -> list[StructureCase]:
-    """Every structure on each of its cases, or those of the names in `only`."""
-    entries = manifest().structures
-    known = {Path(name).stem for name in entries}
-    if unknown := set(only or ()) - known:
-        sys.exit(f"no structure {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
-    return [
-        _bound(path_of(name, STRUCTURES), entry, case, limits)
-        for name, entry in entries.items()
-        if not only or Path(name).stem in only
-        for case in entry.cases
-    ]
-
-
-def _bound(path: Path, entry: Structure, case: str, limits: DeviceLimits) -> StructureCase:
-    candidate = parsed(path)
-    plan = bind(candidate, load_task(find_task(entry.task)), case, limits)
-    unit = CompileUnit(
-        code=candidate.code,
-        name=path.name,
-        arch=limits.arch,
-        macros=plan.macros,
-        kernels=tuple(sorted({launch.kernel for launch in plan.launches})),
-        timeout_s=TIMEOUT_S,
-    )
-    return StructureCase(path.stem, path, entry, plan, unit)
-
-
-def measure(file: Path, only: Sequence[str] | None) -> None:
-    """Times every structure on the present GPU and writes what was measured, also before an
-    error.
+def measure(file: Path, only: Sequence[str] | None, groups: Sequence[str] = GROUPS) -> None:
+    """Times every structure of these groups on the present GPU and writes what was measured, also
+    before an error.
     """
     from benchmarks.replay import Bench, present  # CuPy and a device
 
     device, limits = present()
-    items = bound(limits, only)
+    items = bound(limits, only, groups)
     with tempfile.TemporaryDirectory() as folder:
         compiled = asyncio.run(compile_all([item.unit for item in items], Path(folder)))
         bench = Bench(REPLAYS)
@@ -181,7 +115,7 @@ def measure(file: Path, only: Sequence[str] | None) -> None:
                     problem = f"{result.status}: {result.log[:300]}"
                     print(f"left out: {item.key}: {problem}", file=sys.stderr)
                     continue
-                median_us = bench.median_us(item.structure.task, item.plan, result)
+                median_us = bench.median_us(str(item.structure.task_path), item.plan, result)
                 print(f"{item.key}: {median_us:.2f} us", file=sys.stderr)
                 measured.append(_measured(item, median_us, result))
         finally:
@@ -240,6 +174,21 @@ def modelled(
     return times
 
 
+def modelled_before(
+    items: Sequence[StructureCase], file: Path, measured_us: Mapping[tuple[str, str], float]
+) -> list[StructureTime]:
+    """The times of the items that are in a file that `--json` wrote."""
+    found = {
+        (row["structure"], row["case"]): (row["modelled us"], row["limited by"])
+        for row in json.loads(file.read_text(encoding="utf-8"))["rows"]
+    }
+    return [
+        StructureTime(item, *found[key], measured_us.get(key))
+        for item in items
+        if (key := (item.name, item.plan.case)) in found
+    ]
+
+
 def counted(
     items: Sequence[StructureCase], count: Count, kept: Path | None
 ) -> dict[str, tuple[Counts, ...]]:
@@ -253,7 +202,7 @@ def counted(
                 continue
             print(f"counting {item.key}", file=sys.stderr)
             try:
-                found = count(item.path, item.structure.task, item.plan.case)
+                found = count(item.path, str(item.structure.task_path), item.plan.case)
                 stored[item.key] = [asdict(counts) for counts in found]
             except EmulatorError as error:
                 print(f"left out: {item.key}: {type(error).__name__}: {error}", file=sys.stderr)

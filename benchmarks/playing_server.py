@@ -1,0 +1,82 @@
+"""A model endpoint on this machine that answers chat completions with given kernels, in turn."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+BYTES_PER_TOKEN = 4  # roughly, of code; the counts are only shown
+
+
+class PlayingServer(ThreadingHTTPServer):
+    """Gives `kernels` in turn, from the first again after the last, each after `reply_s`."""
+
+    def __init__(self, kernels: Sequence[str], reply_s: float) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.reply_s = reply_s
+        self.asked = 0
+        self._kernels = itertools.cycle(kernels)
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        """What OPENAI_BASE_URL must be."""
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def next_kernel(self) -> str:
+        """The kernel of the next reply."""
+        with self._lock:
+            self.asked += 1
+            return next(self._kernels)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, PlayingServer)
+        prompt = self.rfile.read(int(self.headers["Content-Length"]))
+        kernel = self.server.next_kernel()
+        time.sleep(self.server.reply_s)
+        body = json.dumps(_completion(kernel, len(prompt))).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Not on the terminal."""
+
+
+def _completion(kernel: str, prompt_bytes: int) -> dict[str, object]:
+    message = {"role": "assistant", "content": f"```cuda\n{kernel}```\n"}
+    usage = {
+        "prompt_tokens": prompt_bytes // BYTES_PER_TOKEN,
+        "completion_tokens": len(kernel) // BYTES_PER_TOKEN,
+    }
+    return {
+        "id": "1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "playing",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {**usage, "total_tokens": sum(usage.values())},
+    }
+
+
+@contextmanager
+def playing_server(kernels: Sequence[str], reply_s: float = 0.0) -> Iterator[PlayingServer]:
+    """A server that runs until the end of the block."""
+    server = PlayingServer(kernels, reply_s)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
