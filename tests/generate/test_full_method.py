@@ -26,11 +26,17 @@ def test_the_population_is_opened_by_first_samples(task_path: Path) -> None:
     assert set(chosen[FIRST_SAMPLES:]) == {"mutate", "crossover"}
 
 
-def test_one_source_in_two_places_is_not_enough_for_parents(task_path: Path) -> None:
-    twice = (evaluated(0, name="same"), evaluated(1, name="same", tunables={"THREADS": 256}))
-    assert {choose(request(task_path, seed=seed, elites=twice)).operator for seed in range(20)} == {
-        "first"
-    }
+def test_where_all_places_have_one_source_it_is_mutated_and_first_samples_bring_others(
+    task_path: Path,
+) -> None:
+    places = [evaluated(n, name="same", tunables={"THREADS": 64 << n}) for n in range(3)]
+    held = replace(request(task_path, elites=tuple(places)), tiers={"fp32": 1.0})
+    chosen = [choose(replace(held, seed=seed)).operator for seed in range(200)]
+    assert set(chosen) == {"mutate", "first"}
+    assert 60 < chosen.count("mutate") < 140
+    assert choose(held, "mutate").operator == "mutate"
+    with pytest.raises(UsageError, match="crossover needs 2 correct kernels with different sou"):
+        choose(held, "crossover")
 
 
 def test_crossover_takes_two_different_sources(task_path: Path) -> None:

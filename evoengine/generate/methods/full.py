@@ -25,8 +25,8 @@ class Full:
         tier = draw_tier(rng, request)
         held = [pair for pair in request.elites if pair[0].tier == tier]
         sources = operators.count_sources(request.elites)
-        opening = operators.is_opening(request) or sources < operators.FEW_ELITES
-        if operator == "first" or (operator is None and (opening or not held)):
+        opening = operators.is_opening(request) or not held
+        if operator == "first" or (operator is None and opening):
             return operators.first(request, tier)
         _refuse_too_few(operator, sources)
         if not held:
@@ -36,6 +36,8 @@ class Full:
         drawn = "mutate" if rng.random() >= operators.CROSSOVER_SHARE else "crossover"
         if (operator or drawn) == "mutate":
             return OperatorChoice("mutate", tier, (parent,))
+        if sources < operators.FEW_ELITES:
+            return operators.first(request, tier)
         partner = operators.partner(rng, request.elites, tier, parent)
         if operator is None and operators.is_weak(partner, parent):
             return OperatorChoice("mutate", tier, (parent,))
