@@ -32,6 +32,7 @@ from evoengine.task.schema import Task
 
 DEFAULT_METHOD = str(RunConfig.model_fields["method"].default)
 DEFAULT_TUNE_SHARE = 0.5  # one configuration for each reply
+CONTROL = "best_of_n"  # the method that others are compared with: it samples and nothing else
 
 
 @dataclass(frozen=True)
@@ -71,22 +72,15 @@ def choose_run(
     """
     path = find_task(task).resolve()
     loaded = load_task(path)
-    files = [find_kernel(name, path.parent).resolve() for name in kernels or loaded.seeds_from]
-    if not files:
-        raise UsageError(
-            f"task {loaded.name} names no starting kernels; give some with --kernel FILE"
-        )
+    files = _kernel_files(kernels, loaded, path)
     generator, notices = _generator_name(options, environ)
     address = base_url_from(environ) if generator == "openai" else None
     settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
     settings = with_price(settings.model_copy(update=options.model_settings))
     refuse_without_work(loaded, options.stop_at_roofline)
     chosen_device = find_device(device, loaded)
-    if measure_baselines and chosen_device.ordinal is None:
-        raise UsageError(
-            "--measure-baselines needs a GPU: without one times are modelled, and there are no"
-            " baselines"
-        )
+    if measure_baselines:
+        _refuse_without_gpu(chosen_device)
     method = _method_name(method, options, generator)
     config = RunConfig(
         task=str(path),
@@ -98,7 +92,7 @@ def choose_run(
         tiers=tiers_from(tiers, loaded),
         prompts=PromptSettings(**options.prompt_settings),
         replay_from=str(Path(options.replay_from).resolve()) if options.replay_from else None,
-        tune_share=_tune_share(options, generator),
+        tune_share=_tune_share(options, generator, method),
         device=device,
         checks=parse_checks(checks, chosen_device),
         kernels=tuple(str(file) for file in files),
@@ -109,13 +103,37 @@ def choose_run(
     )
     seeds = [starting_kernel(file) for file in files]
     check_generator(config, environ)
-    if generator == "tune" and options.tune_share is not None:
-        notices = [*notices, "--tune-share has no effect: the built-in tuner tunes in every trial"]
-    if chosen_device.notice:
-        notices = [chosen_device.notice, *notices]
+    found = [chosen_device.notice] if chosen_device.notice else []
+    notices = [*found, *notices, *_useless_options(generator, options)]
     return RunChoice(
         loaded, path, config, chosen_device, seeds, notices, despite_audit, measure_baselines
     )
+
+
+def _kernel_files(kernels: list[str] | None, task: Task, task_path: Path) -> list[Path]:
+    """The files of the starting kernels: `kernels`, or those that the task names."""
+    folder = task_path.parent
+    files = [find_kernel(name, folder).resolve() for name in kernels or task.seeds_from]
+    if not files:
+        raise UsageError(
+            f"task {task.name} names no starting kernels; give some with --kernel FILE"
+        )
+    return files
+
+
+def _refuse_without_gpu(device: DeviceChoice) -> None:
+    if device.ordinal is None:
+        raise UsageError(
+            "--measure-baselines needs a GPU: without one times are modelled, and there are no"
+            " baselines"
+        )
+
+
+def _useless_options(generator: str, options: RunOptions) -> list[str]:
+    """A message for each option that the generator does not heed."""
+    if generator == "tune" and options.tune_share is not None:
+        return ["--tune-share has no effect: the built-in tuner tunes in every trial"]
+    return []
 
 
 def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -158,15 +176,20 @@ def method_name(given: str | None) -> str:
     return given or DEFAULT_METHOD
 
 
-def _tune_share(options: RunOptions, generator: str) -> float:
+def default_tune_share(method: str) -> float:
+    """The share of the trials that tune where none is given."""
+    return 0.0 if method == CONTROL else DEFAULT_TUNE_SHARE
+
+
+def _tune_share(options: RunOptions, generator: str, method: str) -> float:
     """The share that is given; else, of a replay, that of the run it replays."""
     if options.tune_share is not None:
         return options.tune_share
     if generator != "replay" or options.replay_from is None:
-        return DEFAULT_TUNE_SHARE
+        return default_tune_share(method)
     with open_run(RunPaths(Path(options.replay_from)), read_only=True) as replayed:
         info = current_info(replayed.store)
-    return RunConfig.model_validate(info.config).tune_share if info else DEFAULT_TUNE_SHARE
+    return RunConfig.model_validate(info.config).tune_share if info else default_tune_share(method)
 
 
 def starting_kernel(file: Path) -> Proposal:

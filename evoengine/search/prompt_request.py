@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -22,10 +23,11 @@ from evoengine.generate.tuning_slots import TuningSlots
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.protocols import Evaluated, Exhausted, Island, Replies, Request
 from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict, outcome_of
-from evoengine.search.choose_run import DEFAULT_TUNE_SHARE, starting_kernel
+from evoengine.search.choose_run import default_tune_share, starting_kernel
 from evoengine.search.engine import Engine
 from evoengine.search.run_engine import starting_kernels
 from evoengine.search.run_reader import RunReader
+from evoengine.search.tier_options import tiers_from
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
@@ -53,10 +55,15 @@ class RenderedPrompt:
 
 
 def request_of_task(
-    text: str, kernels: list[str], device: str, seed: int, method: str = "full"
+    text: str,
+    kernels: list[str],
+    device: str,
+    seed: int,
+    method: str = "full",
+    tiers: Sequence[str] = (),
 ) -> PromptRequest:
-    """The first request of a run of the task; raises TaskError, UsageError, CandidateError,
-    DeviceError.
+    """The first request of a run of the task, which searches `tiers`, given as to `run`; raises
+    TaskError, UsageError, CandidateError, DeviceError.
     """
     path = find_task(text).resolve()
     task = load_task(path)
@@ -77,7 +84,10 @@ def request_of_task(
         run_seed=seed,
         islands=_as_islands(seeds),
         settled=len(files),
-        tuning_trials=TuningSlots(len(files), DEFAULT_TUNE_SHARE).before(task.budget.trials),
+        tuning_trials=TuningSlots(len(files), default_tune_share(method)).before(
+            task.budget.trials
+        ),
+        tiers=tiers_from(tiers, task),
     )
     note = (
         "no kernel is evaluated: the starting kernels have no times, are in the task's order and"

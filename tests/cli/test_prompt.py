@@ -198,7 +198,8 @@ def test_a_reply_without_a_kernel_gives_the_repair_turn(
     [
         ([], "expected either a TASK or --run RUN, got neither"),
         (["layernorm", "--run", "one"], "expected either a TASK or --run RUN, got both"),
-        (["--run", "one", "--seed", "3"], "--kernel, --device, --seed and --method are for a TASK"),
+        (["--run", "one", "--seed", "3"], "--seed, --method and --tier are for a TASK"),
+        (["--run", "one", "--tier", "fp32"], "--tier are for a TASK; --run has its own"),
         (["layernorm", "--reply", "nowhere"], "--reply: nowhere cannot be read"),
         (["layernorm", "--device", "emulator:x"], "no target 'x'"),
     ],
@@ -215,3 +216,13 @@ def test_the_target_of_a_device_is_in_the_prompt(call: Call) -> None:
         "NVIDIA A100 SXM 80GB, modelled, sm_80"
         in call("prompt", "layernorm", "--device", "emulator:a100").out
     )
+
+
+def test_a_prompt_of_a_task_can_be_of_one_tier(call: Call, task: Path) -> None:
+    for tier in ("fp16", "fp32"):
+        for seed in range(3):
+            found = call("prompt", task, "--tier", tier, "--seed", seed, "--json")
+            facts = json.loads(found.out)
+            assert facts["tier"] == tier and f"precision: {tier}`" in facts["prompt"]
+    refused = call("prompt", task, "--tier", "fp61")
+    assert refused.code == 2 and "--tier fp61: no tier 'fp61'" in refused.err

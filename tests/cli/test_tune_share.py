@@ -118,3 +118,17 @@ def test_a_replay_that_tunes_more_uses_every_reply_in_its_order(asking: Call, ta
     assert [trial["name"] for trial in replayed] == [trial["name"] for trial in one[2:]]
     assert sum(trial["operator"] == "tune" for trial in two) == 6
     assert [trial["parents"] for trial in replayed[1:]] == [[]] * 5, "they are of another run"
+
+
+def test_the_control_method_tunes_only_where_a_share_is_given(asking: Call, task: Path) -> None:
+    control = (*LED, "--method", "best_of_n")
+    assert asking("run", task, "--run", "one", *control).code == 0
+    assert (shown(asking, "one")["tuned"], asked("one")) == (0, list(range(2, 20)))
+    assert asking("run", task, "--run", "two", *control, "--tune-share", "0.5").code == 0
+    assert shown(asking, "two")["tuned"] == 9
+    task_prompt = asking("prompt", task, "--method", "best_of_n").out
+    assert "this run measures your first value of each" in task_prompt
+    for run in ("one", "two"):
+        again = f"again_{run}"
+        assert asking("run", task, "--run", again, "--replay-from", run, *LED[-2:]).code == 0
+        assert shown(asking, again)["tuned"] == shown(asking, run)["tuned"]
