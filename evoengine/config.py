@@ -43,6 +43,8 @@ class PromptSettings(Frozen):
     tokens: Annotated[int, Field(gt=0)] = PROMPT_TOKENS
     # absolute path of templates that replace those of the package; None: none do
     folder: str | None = None
+    # of the templates in the folder: name -> digest; None: no folder, or not recorded
+    templates: dict[str, str] | None = None
 
 
 class RunConfig(Frozen):

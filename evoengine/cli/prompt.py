@@ -81,7 +81,9 @@ def prompt(
     from evoengine.search import prompt_request
 
     asked = _request(task, run, runs_dir, kernel or [], device, seed, method, tier or [])
-    asked = replace(asked, settings=_settings(asked.settings, prompt_tokens, prompts))
+    settings = _settings(asked.settings, prompt_tokens, prompts)
+    notes = [*asked.notes, *prompt_request.template_notes(settings)]
+    asked = replace(asked, settings=settings, notes=notes)
     rendered = prompt_request.render(asked, operator.value if operator else None, reply)
     facts = {**rendered.facts, **_size(rendered.prompt), "notes": asked.notes}
     for note in asked.notes:

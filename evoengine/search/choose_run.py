@@ -19,12 +19,12 @@ from evoengine.generate.registry import kind_of
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.records import Proposal, RunInfo
 from evoengine.search.carried_lessons import lessons_for
-from evoengine.search.changes import current_info
+from evoengine.search.changes import current_info, with_templates
 from evoengine.search.make_executor import find_device
 from evoengine.search.make_generator import check_generator
 from evoengine.search.roofline import refuse_without_work
-from evoengine.search.run_engine import SEED
 from evoengine.search.run_options import RunOptions
+from evoengine.search.starting_kernels import SEED
 from evoengine.search.tier_options import tiers_from
 from evoengine.store.run_folder import open_run
 from evoengine.task.load import load_task
@@ -90,7 +90,7 @@ def choose_run(
         model=settings,
         method=method,
         tiers=tiers_from(tiers, loaded),
-        prompts=PromptSettings(**options.prompt_settings),
+        prompts=with_templates(PromptSettings(**options.prompt_settings)),
         replay_from=str(Path(options.replay_from).resolve()) if options.replay_from else None,
         tune_share=_tune_share(options, generator, method),
         device=device,

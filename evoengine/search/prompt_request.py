@@ -23,10 +23,11 @@ from evoengine.generate.tuning_slots import TuningSlots
 from evoengine.paths import RunPaths, find_kernel, find_task
 from evoengine.protocols import Evaluated, Exhausted, Island, Replies, Request
 from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict, outcome_of
+from evoengine.search.changes import template_changes, with_templates
 from evoengine.search.choose_run import default_tune_share, starting_kernel
 from evoengine.search.engine import Engine
-from evoengine.search.run_engine import starting_kernels
 from evoengine.search.run_reader import RunReader
+from evoengine.search.starting_kernels import starting_kernels
 from evoengine.search.tier_options import tiers_from
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
@@ -216,6 +217,14 @@ class _ReadOnlyParts:
 
     async def close(self) -> None:
         """Has nothing to close."""
+
+
+def template_notes(settings: PromptSettings) -> list[str]:
+    """That templates of a run have changed since it read them; mostly nothing."""
+    return [
+        f"{line}, since the run read them: a resume sends this prompt and records the change"
+        for line in template_changes(settings, with_templates(settings))
+    ]
 
 
 def render(

@@ -12,7 +12,13 @@ from evoengine.events import Notice, Observer, RunEnded
 from evoengine.paths import RunPaths
 from evoengine.protocols import ChangeRow
 from evoengine.records import Environment, RunInfo, SettingsChange
-from evoengine.search.changes import changed_config, changes_of, current_info, differences
+from evoengine.search.changes import (
+    changed_config,
+    changes_of,
+    current_info,
+    differences,
+    with_templates,
+)
 from evoengine.search.choose_run import base_url_from, with_price
 from evoengine.search.clock import utc_now
 from evoengine.search.control import Control
@@ -73,7 +79,8 @@ def resumed_info(
     settings = with_price(after.model) if options.model or options.price_usd else after.model
     if after.generator == "openai" and environ.get("OPENAI_BASE_URL"):
         settings = settings.model_copy(update={"base_url": base_url_from(environ)})
-    after = after.model_copy(update={"model": settings})
+    prompts = with_templates(after.prompts) if after.generator == "openai" else after.prompts
+    after = after.model_copy(update={"model": settings, "prompts": prompts})
     words = differences(before, after)
     return info.model_copy(update={"config": after.model_dump(mode="json")}), words
 

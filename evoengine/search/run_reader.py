@@ -7,12 +7,13 @@ from functools import cached_property
 
 from evoengine.config import RunConfig
 from evoengine.errors import UsageError
+from evoengine.generate.tier_shares import shares_of
 from evoengine.generate.tuned_model import TUNE
 from evoengine.paths import RunPaths
 from evoengine.population.elites import Population, has_races
 from evoengine.records import Elite, Environment, Outcome, RunInfo, Status
 from evoengine.report.files import RunFolderFiles
-from evoengine.report.rows import RunRows, TrialDetail
+from evoengine.report.rows import EliteRow, RunRows, TrialDetail, TrialRow
 from evoengine.report.rows_from_store import (
     FirstCorrectTimes,
     display_name,
@@ -28,6 +29,7 @@ from evoengine.search.changes import changes_of, current_info
 from evoengine.search.run_ends import current_end
 from evoengine.search.run_lessons import RunLessons
 from evoengine.search.settled_trials import SettledTrial, fold_into_population
+from evoengine.search.starting_kernels import starting_kernels
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.task.schema import Task
 
@@ -109,13 +111,12 @@ class RunReader:
         """The rows that are shown of the run."""
         info, settled_run = self.info, self.settled()
         outcomes = settled_run.outcomes
-        places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
         store, environment, first_times = (
             self.folder.store,
             self.environment,
             self._first_correct_times(outcomes),
         )
-        changed_of, spent = self.stored.changed_of, store.spent()
+        spent = store.spent()
         end = current_end(store, len(outcomes))
         return RunRows(
             name=info.name,
@@ -124,6 +125,7 @@ class RunReader:
             generator=str(info.config.get("generator", "")),
             model=model_name(info.config),
             method=method_name(info.config),
+            tier_shares=self._tier_shares(outcomes),
             device=environment.device if environment else "",
             modelled=first_times.modelled,
             created=info.created,
@@ -148,30 +150,49 @@ class RunReader:
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
-            elites=tuple(
-                elite_row(
-                    elite,
-                    self.stored.evidence_of(elite.outcome.trial),
-                    first_times,
-                    changed_of,
-                    Task.model_validate(info.task).tiers,
-                )
-                for elite in settled_run.elites
-            ),
-            trials=(
-                tuple(
-                    trial_row(
-                        outcome,
-                        places.get(outcome.trial),
-                        first_times,
-                        changed_of,
-                        self._marks_of(trial),
-                    )
-                    for outcome, trial in zip(outcomes, settled_run.trials, strict=True)
-                )
-                if with_trials
-                else ()
-            ),
+            elites=self._elite_rows(settled_run, first_times),
+            trials=self._trial_rows(settled_run, first_times) if with_trials else (),
+        )
+
+    def _tier_shares(self, outcomes: list[Outcome]) -> dict[str, float]:
+        """The share of each tier in the trials that ask; empty where nothing asks, and before the
+        starting kernels are settled, whose tiers count.
+        """
+        config = RunConfig.model_validate(self.info.config)
+        seeds = starting_kernels(self.folder.store, config)
+        if not method_name(self.info.config) or len(outcomes) < len(seeds):
+            return {}
+        begun = {outcome.tier for outcome in outcomes[: len(seeds)]}
+        return shares_of(config.tiers, Task.model_validate(self.info.task), begun)
+
+    def _elite_rows(
+        self, settled_run: SettledRun, first_times: FirstCorrectTimes
+    ) -> tuple[EliteRow, ...]:
+        tiers = Task.model_validate(self.info.task).tiers
+        return tuple(
+            elite_row(
+                elite,
+                self.stored.evidence_of(elite.outcome.trial),
+                first_times,
+                self.stored.changed_of,
+                tiers,
+            )
+            for elite in settled_run.elites
+        )
+
+    def _trial_rows(
+        self, settled_run: SettledRun, first_times: FirstCorrectTimes
+    ) -> tuple[TrialRow, ...]:
+        places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
+        return tuple(
+            trial_row(
+                outcome,
+                places.get(outcome.trial),
+                first_times,
+                self.stored.changed_of,
+                self._marks_of(trial),
+            )
+            for outcome, trial in zip(settled_run.outcomes, settled_run.trials, strict=True)
         )
 
     def _first_correct_times(self, outcomes: list[Outcome]) -> FirstCorrectTimes:

@@ -226,3 +226,30 @@ def test_a_prompt_of_a_task_can_be_of_one_tier(call: Call, task: Path) -> None:
             assert facts["tier"] == tier and f"precision: {tier}`" in facts["prompt"]
     refused = call("prompt", task, "--tier", "fp61")
     assert refused.code == 2 and "--tier fp61: no tier 'fp61'" in refused.err
+
+
+def test_a_resume_says_which_templates_changed_and_records_it(
+    asking: Call, task: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "_reply.jinja").write_text("# Mine\n")
+    (mine / "_best.jinja").write_text("")
+    options = ("--prompts", "mine", "--tune-share", "0")
+    assert asking("run", task, "--run", "one", "--trials", "3", *SHAPE, *options).code == 0
+    assert "templates" not in asking("resume", "one", "--trials", "4").err
+    assert "templates" not in asking("prompt", "--run", "one").err
+    (mine / "_reply.jinja").write_text("# Another\n")
+    (mine / "_best.jinja").unlink()
+    (mine / "_advice.jinja").write_text("")
+    changed = f"templates in {mine}: _reply.jinja changed, _advice.jinja added, _best.jinja removed"
+    noted = asking("prompt", "--run", "one")
+    assert f"note: {changed}, since the run read them" in noted.err
+    other = asking("prompt", "--run", "one", "--prompts", "mine")
+    assert other.out == noted.out and "since the run" not in other.err
+    found = asking("resume", "one", "--trials", "5")
+    assert f"changed from trial 4 on: {changed}" in found.err
+    assert sent("one", 4) == noted.out and sent("one", 4).endswith("\n# Another\n")
+    rows = json.loads(asking("show", "one", "--json").out)
+    assert f"from trial 4 on, {changed}" in rows["changes"]
+    assert "templates" not in asking("resume", "one", "--trials", "6").err

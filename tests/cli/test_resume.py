@@ -22,7 +22,7 @@ from evoengine.config import RunConfig
 from evoengine.protocols import ReplyRow
 from evoengine.records import TIMING_VERSION, Unanswered
 from evoengine.search.changes import current_info
-from evoengine.search.run_engine import starting_kernels
+from evoengine.search.starting_kernels import starting_kernels
 from evoengine.store.sqlite_store import SqliteStore
 from tests.cli.conftest import Call
 from tests.generate.chat_server import Step, chat_server, completion, http
