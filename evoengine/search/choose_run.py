@@ -26,6 +26,7 @@ from evoengine.search.roofline import refuse_without_work
 from evoengine.search.run_options import RunOptions
 from evoengine.search.starting_kernels import SEED
 from evoengine.search.tier_options import tiers_from
+from evoengine.search.tried_templates import try_templates
 from evoengine.store.run_folder import open_run
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
@@ -74,9 +75,7 @@ def choose_run(
     loaded = load_task(path)
     files = _kernel_files(kernels, loaded, path)
     generator, notices = _generator_name(options, environ)
-    address = base_url_from(environ) if generator == "openai" else None
-    settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
-    settings = with_price(settings.model_copy(update=options.model_settings))
+    settings = _model_settings(options, generator, loaded, environ)
     refuse_without_work(loaded, options.stop_at_roofline)
     chosen_device = find_device(device, loaded)
     if measure_baselines:
@@ -103,11 +102,20 @@ def choose_run(
     )
     seeds = [starting_kernel(file) for file in files]
     check_generator(config, environ)
+    try_templates(config, loaded, seeds)
     found = [chosen_device.notice] if chosen_device.notice else []
     notices = [*found, *notices, *_useless_options(generator, options)]
     return RunChoice(
         loaded, path, config, chosen_device, seeds, notices, despite_audit, measure_baselines
     )
+
+
+def _model_settings(
+    options: RunOptions, generator: str, task: Task, environ: Mapping[str, str]
+) -> ModelSettings:
+    address = base_url_from(environ) if generator == "openai" else None
+    settings = ModelSettings(base_url=address, cost_cap_usd=task.budget.cost_usd)
+    return with_price(settings.model_copy(update=options.model_settings))
 
 
 def _kernel_files(kernels: list[str] | None, task: Task, task_path: Path) -> list[Path]:

@@ -30,6 +30,8 @@ from evoengine.search.run_engine import run_engine, start_executor
 from evoengine.search.run_identity import refuse_other_timing
 from evoengine.search.run_options import RunOptions
 from evoengine.search.settled_trials import count_settled
+from evoengine.search.starting_kernels import starting_kernels
+from evoengine.search.tried_templates import try_templates
 from evoengine.store.run_folder import open_run
 from evoengine.store.sqlite_store import SqliteStore
 from evoengine.task.schema import Task
@@ -49,6 +51,7 @@ async def resume_run(
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
         refuse_without_work(task, config.stop_at_roofline)
         check_generator(config, control.environ)
+        try_templates(config, task, starting_kernels(store, config))
         device = find_device(_device_to_request(info, config), task)
         if device.notice:
             control.observe(Notice(device.notice))

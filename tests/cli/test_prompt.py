@@ -253,3 +253,25 @@ def test_a_resume_says_which_templates_changed_and_records_it(
     rows = json.loads(asking("show", "one", "--json").out)
     assert f"from trial 4 on, {changed}" in rows["changes"]
     assert "templates" not in asking("resume", "one", "--trials", "6").err
+
+
+@pytest.mark.parametrize("name", ["mutate", "crossover", "repair", "_solutions", "_directions"])
+def test_a_fault_in_a_template_of_a_later_prompt_stops_a_run_before_anything_is_asked(
+    asking: Call, task: Path, tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    template = mine / f"{name}.jinja"
+    template.write_text("\n{{ nothing }}\n")
+    run = ("run", task, "--run", "one", "--trials", "3", *SHAPE, "--tune-share", "0")
+    found = asking(*run, "--prompts", "mine")
+    assert found.code == 2 and f"{template}:2: 'nothing' is undefined" in found.err
+    assert not (tmp_path / "runs").exists()
+    assert asking(*run).code == 0
+    found = asking("resume", "one", "--trials", "9", "--prompts", "mine")
+    assert found.code == 2 and f"{template}:2: 'nothing' is undefined" in found.err
+    assert json.loads(asking("show", "one", "--json").out)["changes"] == []
+    template.unlink()
+    (mine / "_reply.jinja").write_text("# Mine\n")
+    assert asking("resume", "one", "--trials", "4", "--prompts", "mine").code == 0
+    assert sent("one", 3).endswith("\n# Mine\n")
