@@ -42,6 +42,7 @@ def resume(
     check: Annotated[str | None, typer.Option(hidden=True)] = None,
     tier: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     method: Annotated[str | None, typer.Option(hidden=True)] = None,
+    lessons_from: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
@@ -49,8 +50,8 @@ def resume(
     """Continue a run that was stopped or killed, with its stored settings.
 
     An option changes a setting from here on, and the run records the change. Seed, device, checks,
-    starting kernels, method, tiers and the number of trials in flight cannot change, because the
-    results so far depend on them.
+    starting kernels, method, tiers, lessons of earlier runs and the number of trials in flight
+    cannot change, because the results so far depend on them.
     """
     from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run

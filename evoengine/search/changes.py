@@ -27,6 +27,7 @@ FIXED_OPTIONS = {
     "--check": "verdicts found with other checks are not comparable",
     "--tier": "the tiers that the proposals so far were meant for follow from it",
     "--method": "the proposals so far follow from it",
+    "--lessons-from": "the numbers by which replies name lessons so far follow from it",
 }
 
 # Settings of RunConfig that a fold over settled trials compares with what it finds.

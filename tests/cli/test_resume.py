@@ -122,6 +122,7 @@ def test_fewer_trials_than_are_proposed_are_refused(stopped: Call) -> None:
         ("--in-flight", "3"),
         ("--method", "free"),
         ("--tier", "fp16"),
+        ("--lessons-from", "other"),
     ],
 )
 def test_what_a_resume_may_not_change_is_refused_with_the_reason(
