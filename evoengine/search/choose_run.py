@@ -80,6 +80,7 @@ def choose_run(
     chosen_device = find_device(device, loaded)
     if measure_baselines:
         _refuse_without_gpu(chosen_device)
+    given = {"--method": method, "--tier": tiers}
     method = _method_name(method, options, generator)
     config = RunConfig(
         task=str(path),
@@ -104,7 +105,7 @@ def choose_run(
     check_generator(config, environ)
     try_templates(config, loaded, seeds)
     found = [chosen_device.notice] if chosen_device.notice else []
-    notices = [*found, *notices, *_useless_options(generator, options)]
+    notices = [*found, *notices, *_useless_options(generator, options, given)]
     return RunChoice(
         loaded, path, config, chosen_device, seeds, notices, despite_audit, measure_baselines
     )
@@ -137,11 +138,22 @@ def _refuse_without_gpu(device: DeviceChoice) -> None:
         )
 
 
-def _useless_options(generator: str, options: RunOptions) -> list[str]:
-    """A message for each option that the generator does not heed."""
-    if generator == "tune" and options.tune_share is not None:
-        return ["--tune-share has no effect: the built-in tuner tunes in every trial"]
-    return []
+def _useless_options(generator: str, options: RunOptions, given: Mapping[str, object]) -> list[str]:
+    """Messages on the options that the generator does not heed; `given` are some more of them, by
+    name.
+    """
+    if generator != "tune":
+        return []
+    names = [name for name, value in given.items() if value]
+    names += ["--model"] if options.model else []
+    names += ["--prompts"] if options.prompts_folder else []
+    found = []
+    if names:
+        has = "have" if len(names) > 1 else "has"
+        found.append(f"{', '.join(names)} {has} no effect: the built-in tuner asks no model")
+    if options.tune_share is not None:
+        found.append("--tune-share has no effect: the built-in tuner tunes in every trial")
+    return found
 
 
 def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -155,10 +167,13 @@ def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[st
         return "replay", []
     if environ.get("OPENAI_API_KEY"):
         return "openai", []
-    return "tune", [
+    note = (
         "no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no"
         " model is asked"
-    ]
+    )
+    if environ.get("OPENAI_BASE_URL"):
+        note += ", nor OPENAI_BASE_URL: --generator openai asks that without a key"
+    return "tune", [note]
 
 
 def _method_name(given: str | None, options: RunOptions, generator: str) -> str:

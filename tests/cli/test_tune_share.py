@@ -132,3 +132,25 @@ def test_the_control_method_tunes_only_where_a_share_is_given(asking: Call, task
         again = f"again_{run}"
         assert asking("run", task, "--run", again, "--replay-from", run, *LED[-2:]).code == 0
         assert shown(asking, again)["tuned"] == shown(asking, run)["tuned"]
+
+
+def test_the_tuner_alone_says_which_options_are_for_a_model(
+    asking: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    run = ("run", task, "--trials", "2")
+    found = asking(*run, "--run", "one", "--method", "free", "--tier", "fp16", "--model", "mine")
+    assert "--method, --tier, --model have no effect: the built-in tuner asks no model" in found.err
+    assert "nor OPENAI_BASE_URL: --generator openai asks that without a key" in found.err
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    found = asking(*run, "--run", "two")
+    assert "no effect" not in found.err and "OPENAI_BASE_URL" not in found.err
+    assert "no OPENAI_API_KEY: the built-in tuner searches" in found.err
+
+
+def test_an_endpoint_without_a_key_is_asked_where_the_generator_is_named(
+    asking: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert asking("run", task, "--run", "one", *LED).code == 0
+    assert asked("one") == list(range(2, 20, 2))
