@@ -104,7 +104,9 @@ class Engine:
         self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
-        self._verdicts = TrialVerdicts(store, executor, now, self._progress)
+        self._verdicts = TrialVerdicts(
+            store, executor, config.in_flight, self._elites_up_to_horizon, now, self._progress
+        )
         self._evaluated = EvaluatedTrials(store)
         lessons = RunLessons(
             store, config, environment, lambda trial: self._evaluated.get(trial).verdict.is_coarse
@@ -185,7 +187,7 @@ class Engine:
         stopping = asyncio.create_task(stop.wait())
         try:
             try:
-                self._verdicts.share_stored(self._settled, self._elites_up_to_horizon)
+                self._verdicts.share_stored(self._settled)
                 ended = await self._search(stopping)
             finally:
                 await self._cancel_in_flight(stop_now)
@@ -279,10 +281,10 @@ class Engine:
         place = add_to(self.population, settled)
         first, final = settled.first, settled.outcome
         self._evaluated.add(first.trial, settled.verified is not None, evaluated)
-        self._verdicts.add(settled)
         self._settled = first.trial + 1
         self._first_outcomes.pop(self._settled - 2 * self.config.in_flight, None)
         self._elites_so_far.add(self.population)
+        self._verdicts.add(settled)
         self._early_end.add(first.trial, self.population)
         self._requests.add(final)
         self.generator.tell(final)
