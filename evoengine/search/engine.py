@@ -104,6 +104,7 @@ class Engine:
         self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
+        self._last_stored = -1  # the last trial with a proposal or a reply when the search begins
         self._verdicts = TrialVerdicts(
             store, executor, config.in_flight, self._elites_up_to_horizon, now, self._progress
         )
@@ -184,6 +185,9 @@ class Engine:
         are paid for, unless `stop_now` is set as well. `stopped` returns why `stop` was set.
         """
         self._stopped = stopped
+        self._last_stored = max(
+            (trial for trial, _ in self.store.trials(self._settled)), default=-1
+        )
         stopping = asyncio.create_task(stop.wait())
         try:
             try:
@@ -223,13 +227,15 @@ class Engine:
     @property
     def _last_trial(self) -> int:
         """The last trial that is proposed. Once an early end is reached: the last one that is
-        proposed without the trial that reached it.
+        proposed without the trial that reached it, or that was paid for before this process, whose
+        limits may be smaller.
         """
         budget, reached = self.config.trials - 1, self._early_end.reached
         if reached is None:
             return budget
         under_way = range(reached.trial, reached.trial + self.config.in_flight)
-        return min(budget, max(it for it in under_way if self.horizon(it) < reached.trial))
+        last = max(it for it in under_way if self.horizon(it) < reached.trial)
+        return min(budget, max(last, self._last_stored))
 
     async def _settle_through(self, last: int, stopping: asyncio.Task[bool]) -> bool:
         """Settles trials in order up to `last`; returns False if `stopping` is done first."""
