@@ -165,7 +165,7 @@ def _tune_share(options: RunOptions, generator: str) -> float:
 
 
 def _settings_of(run: str) -> RunConfig:
-    """The current settings of a stored run; raises StoreError, and UsageError if it has not begun."""
+    """The current settings of a stored run; raises StoreError, UsageError if it has not begun."""
     with RunReader(RunPaths(Path(run))) as reader:
         return reader.config
 

@@ -48,7 +48,13 @@ from evoengine.search.elites_so_far import ElitesSoFar
 from evoengine.search.evaluated_trials import EvaluatedTrials
 from evoengine.search.final_verdicts import FinalVerdicts
 from evoengine.search.run_lessons import RunLessons
-from evoengine.search.settled_trials import SettledTrial, add_to, is_verified, settled_trials
+from evoengine.search.settled_trials import (
+    SettledTrial,
+    add_to,
+    fold_into_population,
+    is_verified,
+    settled_trials,
+)
 from evoengine.search.stored_replies import StoredReplies
 from evoengine.search.trial_candidate import (
     candidate_of,
@@ -105,9 +111,7 @@ class Engine:
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
         self._last_stored = -1  # the last trial with a proposal or a reply when the search begins
-        self._verdicts = TrialVerdicts(
-            store, executor, config.in_flight, self._elites_up_to_horizon, now, self._progress
-        )
+        self._verdicts = TrialVerdicts(store, executor, config.in_flight, now, self._progress)
         self._evaluated = EvaluatedTrials(store)
         lessons = RunLessons(
             store, config, environment, lambda trial: self._evaluated.get(trial).verdict.is_coarse
@@ -138,11 +142,6 @@ class Engine:
         window = trial - self.config.in_flight
         return max(window, len(self.seeds) - 1) if trial >= len(self.seeds) else window
 
-    def _elites_up_to_horizon(self, trial: int) -> Population | None:
-        """The elites by which `trial` is judged; None until they are known."""
-        horizon = self.horizon(trial)
-        return self._elites_so_far.after(horizon) if horizon < self._settled else None
-
     def next_request(self) -> tuple[Request, bool]:
         """The request for the first trial that is not stored, and whether it is final.
 
@@ -172,6 +171,16 @@ class Engine:
             while stored and stored[0][0] <= self.horizon(trial + 1):
                 yield stored.popleft()
 
+    def _share_stored(self) -> None:
+        """Shares the stored verdicts of trials in flight, by the elites that they were judged by:
+        what was settled when such a trial began is in the store, though not all of it here.
+        """
+        population = self._elites_so_far.after(-1).copy()
+        stored = ElitesSoFar(population)
+        for _ in fold_into_population(self.store.trials(), population):
+            stored.add(population)
+        self._verdicts.share_stored(self._settled, lambda trial: stored.after(self.horizon(trial)))
+
     async def run(
         self,
         stop: asyncio.Event,
@@ -191,7 +200,7 @@ class Engine:
         stopping = asyncio.create_task(stop.wait())
         try:
             try:
-                self._verdicts.share_stored(self._settled)
+                self._share_stored()
                 ended = await self._search(stopping)
             finally:
                 await self._cancel_in_flight(stop_now)

@@ -41,34 +41,29 @@ class TrialVerdicts:
         store: Store,
         executor: Executor,
         in_flight: int,
-        elites_of: Callable[[int], Population | None],
         now: Callable[[], str],
         progress: Callable[[int, str, str], Progress],
     ) -> None:
-        """`in_flight` is how many trials are between a trial and its horizon. `elites_of` returns
-        the elites up to the horizon of a trial, None until that is settled. `progress` as of
+        """`in_flight` is how many trials are between a trial and its horizon, `progress` as of
         FinalVerdicts.
         """
         self._store = store
         self._executor = executor
         self._in_flight = in_flight
-        self._elites_of = elites_of
         self._now = now
         self._progress = progress
         self._keys = CandidateKeys(store)
         # settled trials whose keys nothing has asked for yet: a run that is only read needs none
         self._settled: list[Outcome] = []
         self._first_trial_of: dict[str, int] = {}  # by normal form: the first settled trial
-        # trials judged before a resume by a bar that is not known yet, with their first verdicts
-        self._bar_unknown: dict[int, tuple[Proposal, Verdict]] = {}
         # of the trials in flight, and of those settled since the earliest of their horizons: what
         # is settled for longer, every trial can see, and is refused as a repetition of
         self._shared = SharedVerdicts()
         self._shared_verifications = SharedVerdicts()
 
-    def share_stored(self, settled: int) -> None:
+    def share_stored(self, settled: int, elites_of: Callable[[int], Population]) -> None:
         """Shares what is stored with copies in flight, from number `settled` on, that have no
-        verdict yet.
+        verdict yet. `elites_of` returns the elites up to the horizon of a judged trial.
 
         Before any of them goes on, because a later copy may have been judged before an earlier one.
         """
@@ -77,37 +72,14 @@ class TrialVerdicts:
             first = self._store.get(VerdictRow, trial, FIRST)
             verification = self._store.get(VerdictRow, trial, VERIFY)
             if row and first and first.verdict.status is not Status.rejected:
-                self._bar_unknown[trial] = row.proposal, first.verdict
+                bar = elites_of(trial).bar(first.verdict.tier)
+                self._shared.add(_judged_as(row.proposal, bar), trial, first.verdict)
             if row and verification:
                 self._shared_verifications.add(exact_key(row.proposal), trial, verification.verdict)
-        self._share_known()
-
-    def _share_known(self) -> None:
-        """Shares the first verdicts whose bar is known by now."""
-        for trial, (proposal, verdict) in list(self._bar_unknown.items()):
-            if (elites := self._elites_of(trial)) is not None:
-                self._shared.add(_judged_as(proposal, elites.bar(verdict.tier)), trial, verdict)
-                del self._bar_unknown[trial]
-
-    def _judged_later(self, trial: int, proposal: Proposal) -> Verdict | None:
-        """The verdict of a copy after `trial` whose bar is not known yet: places only get faster,
-        so what is not coarse there is not for `trial` either.
-        """
-        return next(
-            (
-                verdict
-                for later, (copy, verdict) in self._bar_unknown.items()
-                if later > trial
-                and not verdict.is_coarse
-                and exact_key(copy) == exact_key(proposal)
-            ),
-            None,
-        )
 
     def add(self, settled: SettledTrial) -> None:
-        """Notes the next settled trial, of which `elites_of` knows."""
+        """Notes the next settled trial."""
         self._settled.append(settled.first)
-        self._share_known()
         seen_by_all = settled.first.trial - self._in_flight
         self._shared.forget(seen_by_all)
         self._shared_verifications.forget(seen_by_all)
@@ -143,8 +115,6 @@ class TrialVerdicts:
                 tier=candidate.plan.precision,
             )
         bar = elites.bar(candidate.plan.precision)
-        if (verdict := self._judged_later(trial, proposal)) is not None:
-            return verdict
         progress = self._progress(trial, proposal.label or candidate.plan.name, "")
         return await self._shared.get_or_evaluate(
             _judged_as(proposal, bar),
