@@ -179,7 +179,12 @@ class Engine:
         stored = ElitesSoFar(population)
         for _ in fold_into_population(self.store.trials(), population):
             stored.add(population)
-        self._verdicts.share_stored(self._settled, lambda trial: stored.after(self.horizon(trial)))
+
+        def elites_of(trial: int) -> Population | None:
+            horizon = self.horizon(trial)
+            return stored.after(horizon) if horizon < len(stored) else None
+
+        self._verdicts.share_stored(self._settled, elites_of)
 
     async def run(
         self,

@@ -61,9 +61,10 @@ class TrialVerdicts:
         self._shared = SharedVerdicts()
         self._shared_verifications = SharedVerdicts()
 
-    def share_stored(self, settled: int, elites_of: Callable[[int], Population]) -> None:
+    def share_stored(self, settled: int, elites_of: Callable[[int], Population | None]) -> None:
         """Shares what is stored with copies in flight, from number `settled` on, that have no
-        verdict yet. `elites_of` returns the elites up to the horizon of a judged trial.
+        verdict yet. `elites_of` returns the elites up to the horizon of a judged trial, None where
+        that is not settled, as no search leaves it.
 
         Before any of them goes on, because a later copy may have been judged before an earlier one.
         """
@@ -71,9 +72,10 @@ class TrialVerdicts:
             row = self._store.get(ProposalRow, trial)
             first = self._store.get(VerdictRow, trial, FIRST)
             verification = self._store.get(VerdictRow, trial, VERIFY)
-            if row and first and first.verdict.status is not Status.rejected:
-                bar = elites_of(trial).bar(first.verdict.tier)
-                self._shared.add(_judged_as(row.proposal, bar), trial, first.verdict)
+            elites = elites_of(trial)
+            if row and first and first.verdict.status is not Status.rejected and elites:
+                judged_as = _judged_as(row.proposal, elites.bar(first.verdict.tier))
+                self._shared.add(judged_as, trial, first.verdict)
             if row and verification:
                 self._shared_verifications.add(exact_key(row.proposal), trial, verification.verdict)
 

@@ -207,6 +207,36 @@ def test_a_reply_that_was_paid_for_before_the_share_was_raised_is_used(task_path
     assert asyncio.run(proposed()).operator == "mutate"
 
 
+class Counting(ScriptedGenerator):
+    """Keeps which of the trials that ask each one is told to be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: dict[int, int] = {}
+
+    async def ask(self, request: Request, replies: Replies, asked: int) -> Proposal:
+        self.numbers[request.trial] = asked
+        return await self.propose(request, replies)
+
+
+def test_trials_that_ask_are_counted_right_where_a_resume_changes_the_share(tmp_path: Path) -> None:
+    """By the number a replay finds the reply; those in flight were proposed with the other share."""
+    whole = MemoryStore()
+    searched(tmp_path, tuning(ScriptedGenerator()), whole)
+    rows = list(whole._rows.values())
+    for commits in range(len(rows) // 3, len(rows), 9):
+        store, model = MemoryStore(), Counting()
+        for row in rows[:commits]:
+            store.append(row)
+        engine = make_engine(
+            load_scale_task(tmp_path), store, TunedModelGenerator(model, 0.2), rule=RIGHT
+        )
+        engine.restore()
+        asyncio.run(asyncio.wait_for(run_engine(engine), PATIENCE_S))
+        asking = [trial for trial, name in enumerate(operators(store)) if name == "mutate"]
+        assert model.numbers.items() <= dict(zip(asking, itertools.count())).items(), commits
+
+
 class Ending(ScriptedGenerator):
     """Has nothing left to propose from trial 20 on."""
 
