@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
+from evoengine.generate.tunable_kernels import FAILED, TunableKernels
 from evoengine.generate.tuned_model import TunedModelGenerator
 from evoengine.generate.tuning_slots import TuningSlots
 from evoengine.protocols import Exhausted, Generator, ProposalRow, Replies, Request
-from evoengine.records import Proposal, Reply, Usage
+from evoengine.records import Proposal, Reply, Status, Usage
 from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
 from tests.generate.memory_replies import MemoryReplies
@@ -205,6 +206,21 @@ def test_a_reply_that_was_paid_for_before_the_share_was_raised_is_used(task_path
     assert asyncio.run(proposed()).operator == "tune"
     replies.stored[0] = Reply(model="m", prompt="p", text="t", usage=Usage(), finish_reason="stop")
     assert asyncio.run(proposed()).operator == "mutate"
+
+
+def test_a_kernel_that_a_model_sends_again_is_no_other_configuration(task_path: Path) -> None:
+    first = evaluated(1)
+    again = first.outcome.model_copy(
+        update={"trial": 4, "status": Status.rejected, "score": None, "latency_us": None}
+    )
+    known = TunableKernels()
+    for outcome in (first.outcome, again):
+        known.tell(outcome)
+    asked = replace(request(task_path, trial=6), settled=5)
+    found = known.kernel(first.source, first, asked, ())
+    assert found is not None
+    [(_, loss)] = found.settled
+    assert (found.tries, loss) == (1, found.best) and loss < FAILED
 
 
 class Counting(ScriptedGenerator):
