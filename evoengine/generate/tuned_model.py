@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
@@ -77,6 +77,7 @@ class TunedModelGenerator:
             tuned = await self._decide(request, slots, replies.has_reply)
             if tuned is not None:
                 return tuned
+            request = replace(request, nothing_to_tune=True)
         in_flight = await self._in_flight(request, slots)
         asked = bisect.bisect_left(self._asked, request.settled) + in_flight.asking
         return await self._model.ask(request, replies, asked)
