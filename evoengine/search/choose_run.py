@@ -17,17 +17,17 @@ from evoengine.generate.ledger import price_of
 from evoengine.generate.method_registry import method_of
 from evoengine.generate.registry import kind_of
 from evoengine.paths import RunPaths, find_kernel, find_task
-from evoengine.records import Proposal, RunInfo
+from evoengine.records import Proposal
 from evoengine.search.carried_lessons import lessons_for
-from evoengine.search.changes import current_info, with_templates
+from evoengine.search.changes import with_templates
 from evoengine.search.make_executor import find_device
 from evoengine.search.make_generator import check_generator
 from evoengine.search.roofline import refuse_without_work
 from evoengine.search.run_options import RunOptions
+from evoengine.search.run_reader import RunReader
 from evoengine.search.starting_kernels import SEED
 from evoengine.search.tier_options import tiers_from
 from evoengine.search.tried_templates import try_templates
-from evoengine.store.run_folder import open_run
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
@@ -182,9 +182,7 @@ def _method_name(given: str | None, options: RunOptions, generator: str) -> str:
     """
     if generator != "replay" or options.replay_from is None:
         return method_name(given)
-    with open_run(RunPaths(Path(options.replay_from)), read_only=True) as replayed:
-        info = replayed.store.get(RunInfo)
-    recorded = RunConfig.model_validate(info.config).method if info else DEFAULT_METHOD
+    recorded = _settings_of(options.replay_from).method
     if given not in (None, recorded):
         raise UsageError(
             f"--method {given}: the replayed run's prompts followed the method {recorded}; leave"
@@ -210,9 +208,13 @@ def _tune_share(options: RunOptions, generator: str, method: str) -> float:
         return options.tune_share
     if generator != "replay" or options.replay_from is None:
         return default_tune_share(method)
-    with open_run(RunPaths(Path(options.replay_from)), read_only=True) as replayed:
-        info = current_info(replayed.store)
-    return RunConfig.model_validate(info.config).tune_share if info else default_tune_share(method)
+    return _settings_of(options.replay_from).tune_share
+
+
+def _settings_of(run: str) -> RunConfig:
+    """The current settings of a stored run; raises StoreError, UsageError if it has not begun."""
+    with RunReader(RunPaths(Path(run))) as reader:
+        return reader.config
 
 
 def starting_kernel(file: Path) -> Proposal:

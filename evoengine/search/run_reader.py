@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from pydantic import ValidationError
+
 from evoengine.config import RunConfig
-from evoengine.errors import UsageError
+from evoengine.errors import StoreError, UsageError
 from evoengine.generate.tier_shares import shares_of
 from evoengine.generate.tuned_model import TUNE
 from evoengine.paths import RunPaths
@@ -77,6 +79,18 @@ class RunReader:
         return found
 
     @property
+    def config(self) -> RunConfig:
+        """The current settings; raises StoreError where this version does not know them."""
+        try:
+            return RunConfig.model_validate(self.info.config)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise StoreError(
+                f"{self.paths.database}: the settings of the run are not those of this version:"
+                f" {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            ) from None
+
+    @property
     def environment(self) -> Environment | None:
         """The device and software versions of the verdicts."""
         found = self.info.environment
@@ -88,8 +102,9 @@ class RunReader:
 
     def settled(self) -> SettledRun:
         """The settled trials and the elites after them."""
-        places = RunConfig.model_validate(self.info.config).places
-        population = Population.of_run(places, self.environment, self.info.timing_version)
+        population = Population.of_run(
+            self.config.places, self.environment, self.info.timing_version
+        )
         trials = list(fold_into_population(self.folder.store.trials(), population))
         return SettledRun(trials, population.elites)
 
@@ -99,7 +114,7 @@ class RunReader:
         verified = {item.first.trial for item in settled_run.trials if item.verified is not None}
         found = RunLessons(
             self.folder.store,
-            RunConfig.model_validate(self.info.config),
+            self.config,
             self.environment,
             lambda trial: trial not in verified and self.stored.is_coarse(trial),
         )
