@@ -32,7 +32,8 @@ class ModelSettings(Frozen):
 
 
 # The default budget of a prompt, without the kernels that it is about. What a reply needs to know
-# of a packaged task takes 2,400 to 3,300; docs/measurements/prompts.md
+# of a packaged task takes 2,400 to 3,300, the history of a run the rest;
+# docs/measurements/prompts.md
 PROMPT_TOKENS = 4000
 
 
