@@ -130,6 +130,7 @@ class StepRecorder(Deadline):
     _sources: dict[int, set[int]] = field(default_factory=dict)  # all that a tensor is made from
     _made: dict[int, Place] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
+    _by_identity: dict[int, torch.Tensor] | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.limit)
@@ -162,6 +163,12 @@ class StepRecorder(Deadline):
                 continue
             seen.add(one.identity)
             yield one
+
+    def value_of(self, seen: SeenTensor) -> torch.Tensor | None:
+        """The tensor itself; None where it is not kept."""
+        if self._by_identity is None or len(self._by_identity) != len(self._kept):
+            self._by_identity = {id(one): one for one in self._kept}
+        return self._by_identity.get(seen.identity)
 
     def is_made_from(self, made: int, source: int) -> bool:
         """Whether one tensor is computed from another."""
