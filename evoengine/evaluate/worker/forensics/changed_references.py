@@ -13,6 +13,7 @@ from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_steps import changed_steps
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
+from evoengine.evaluate.worker.forensics.implied_inputs import ImpliedInputs
 from evoengine.evaluate.worker.forensics.implied_products import ImpliedProducts
 from evoengine.evaluate.worker.forensics.implied_statistics import ImpliedStatistics
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValues
@@ -157,6 +158,10 @@ class ChangedReferences:
         known = (implied, explained, recorder, self._tiles)
         yield from ImpliedStatistics(*known, numbers).leads()
         yield from ImpliedProducts(*known, self._window.worst).leads()
+        task, worst = self._recompute.task, self._window.worst
+        yield from ImpliedInputs(
+            task, window, explained, self._outputs, worst, self._tiles
+        ).leads()
 
     def _extents(self) -> dict[str, int]:
         scope = self._recompute.task.scope(self._call.case)

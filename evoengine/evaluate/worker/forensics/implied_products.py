@@ -29,6 +29,7 @@ LEAST = 0.4  # of the wrong elements
 SPOILED = 0.05
 MOST_PRODUCTS = 6
 LEAST_SLOPE = 0.3  # of the usual one
+UNSETTLED = 0.01  # of the RMS of a product: a step of more is of one that nothing fits
 Made = tuple[str, torch.Tensor]  # words, and the product as it is then
 
 
@@ -101,7 +102,10 @@ class ImpliedProducts:
         counted = counted_products(sample, self._tiles)
         if counted is not None:
             weights = counted.weights()
-            words = f"the sum of products along the inner dimension (K) {counted.words('product')}"
+            what = f"products along the inner dimension (K) of {step.result}"
+            if step.function.startswith("conv"):
+                what = "taps of the filter (counted along channel, row and column)"
+            words = f"the sum of {what} {counted.words('product')}"
             yield words, (a * weights) @ b
         for moved in self._moved(right, implied):
             yield f"{step.result} holds {moved[0]}", moved[1]
@@ -144,4 +148,6 @@ def _is_known(value: ImpliedValue) -> torch.Tensor:
     slope = value.slope
     side = 1.0 if float(slope.sum()) >= 0 else -1.0
     usual = float(slope.abs().flatten()[:: max(1, slope.numel() // 4096)].quantile(0.9))
-    return side * slope >= LEAST_SLOPE * usual
+    rising = side * slope >= LEAST_SLOPE * usual
+    settled = value.step.abs() <= UNSETTLED * float(value.own.square().mean().sqrt())
+    return rising & settled

@@ -173,7 +173,10 @@ class ImpliedStatistics:
         for start in (own, right) if not torch.equal(own, right) else (own,):
             for one in sources(start, implied, count, self._numbers, others):
                 shaped = one.value.reshape(value.right.shape)
-                yield Guess(f"{called} {one.words}", shaped, rank(shaped, one.cost))
+                words = one.words
+                if value.site.number != RESULT:  # whose elements are no rows
+                    words = words.replace("rows", "elements").replace("row", "element")
+                yield Guess(f"{called} {words}", shaped, rank(shaped, one.cost))
 
     def _others(
         self, step: ReferenceStep, called: str, value: ImpliedValue, terms: torch.Tensor | None

@@ -12,7 +12,7 @@ MOST_BOUNDS = 160  # places at which a range of terms may begin or end
 LARGEST_DIVISOR = 65  # of an extent, such as the taps of a filter, that is tried as a period
 PARTS = 16  # of a period, at which a span in it may begin or end
 LEAST_ROWS = 6  # fewer sums fit some range by chance
-FITTED = 0.02  # of the squared difference that may be left
+FITTED = 0.1  # of the squared difference that may be left
 CLEAR = 1e-4  # what is left less than this is as good as nothing
 WHOLE_NUMBER = 0.04  # from one, for a count
 
@@ -32,10 +32,10 @@ class CountedTerms:
 
     def weights(self) -> torch.Tensor:
         """How often each term is added, float64 of shape (extent,)."""
-        at = torch.arange(self.extent)
+        at = torch.arange(self.extent, dtype=torch.float64)
         inside = at % self.period if self.period else at
         chosen = (inside >= self.start) & (inside < self.stop)
-        return torch.where(chosen, self.times, 1.0).double()
+        return torch.where(chosen, float(round(self.times)) if self.is_count else self.times, 1.0)
 
     @property
     def is_count(self) -> bool:
@@ -48,14 +48,15 @@ class CountedTerms:
         span = f"{self.start}" if count == 1 else f"{self.start}..{self.stop - 1}"
         many = noun if count == 1 else f"{noun}s"
         if self.period:
-            warp = " (half a warp)" if (count, self.period) == (16, 32) else ""
+            half = (count, self.period) == (16, 32) and noun == "element"
+            warp = " (half a warp)" if half else ""
             which = f"{many} {span} of every {self.period}{warp}"
         elif self.start == 0:
             which = f"the first {f'{count} {many}' if count > 1 else many} ({span} of {self.extent})"
         elif self.stop == self.extent:
             which = f"the last {f'{count} {many}' if count > 1 else many} ({span} of {self.extent})"
         else:
-            which = f"{many} {span} of {self.extent}{_tile(self.start, count)}"
+            which = f"{many} {span} of {self.extent}{_tile(self.start, count, noun)}"
         if round(self.times, 1) == 0:
             return f"leaves out {which}"
         if abs(self.times - 2) < WHOLE_NUMBER:
@@ -67,19 +68,22 @@ class CountedTerms:
         return f"weighs {which} by {self.times:.3g} in place of 1"
 
 
-def _tile(start: int, count: int) -> str:
+def _tile(start: int, count: int, noun: str) -> str:
     """Which tile, where the range is one."""
     if count in PERIODS and start % count == 0:
-        warp = " (one warp)" if count == 32 else ""
+        warp = " (one warp)" if count == 32 and noun == "element" else ""
         return f", number {start // count} of the tiles of {count}{warp}"
     return ""
 
 
 def counted_terms(
-    terms: torch.Tensor, difference: torch.Tensor, hints: Sequence[int] = ()
+    terms: torch.Tensor,
+    difference: torch.Tensor,
+    hints: Sequence[int] = (),
+    fitted: float = FITTED,
 ) -> CountedTerms | None:
     """The terms, float64 (rows, extent), that explain `difference` (rows,) of their plain sums, as
-    one range or one span of every period.
+    one range or one span of every period; at most `fitted` of its square is left.
     """
     rows, extent = terms.shape
     power = float(difference.square().sum())
@@ -98,10 +102,10 @@ def counted_terms(
         )
         found.append((float(rank[at]), one))
     best = min(found, key=lambda pair: pair[0])[1] if found else None
-    if best is None or best.left > FITTED:
+    if best is None or best.left > fitted:
         return None
     whole = abs(best.times - round(best.times)) < WHOLE_NUMBER
-    if not whole and best.left > CLEAR * 10:
+    if not whole and best.left > max(CLEAR * 10, fitted / 10):
         return None  # any number fits some range a little
     return best
 

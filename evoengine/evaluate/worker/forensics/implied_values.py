@@ -77,6 +77,7 @@ class ImpliedValue:
     right: torch.Tensor
     implied: torch.Tensor
     slope: torch.Tensor  # of the outputs, in units of their RMS, along each of its elements
+    step: torch.Tensor  # by which the next round would change it: large where nothing fits
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
@@ -133,20 +134,17 @@ class ImpliedValues:
             slopes = self._total_slopes(base, held)
             if slopes is None:
                 break
-            known = tuple(map(_implied, held, own, slopes))
+            steps = self._steps(held, base, left)
+            if steps is None:
+                break
+            known = tuple(map(_implied, held, own, slopes, steps))
             if best is None or error < best[0]:
                 outputs = {name: value.detach() for name, value in base.items()}
                 best = error, ImpliedOutputs(known, outputs)
             elif error > 4 * best[0]:
                 break
-            steps = self._steps(held, base, left)
-            if steps is None:
-                break
-            values = [one.implied + step for one, step in zip(known, steps, strict=True)]
-            if all(
-                _rms(step) <= CONVERGED * _rms(one.implied)
-                for one, step in zip(known, steps, strict=True)
-            ):
+            values = [one.implied + one.step for one in known]
+            if all(_rms(one.step) <= CONVERGED * _rms(one.implied) for one in known):
                 break
         return None if best is None else best[1]
 
@@ -225,8 +223,10 @@ class ImpliedValues:
         return [one.nan_to_num(0.0, 0.0, 0.0) for one in found]
 
 
-def _implied(held: HeldStep, own: torch.Tensor, slope: torch.Tensor) -> ImpliedValue:
-    known = (own, _right(held), _value(held), slope)
+def _implied(
+    held: HeldStep, own: torch.Tensor, slope: torch.Tensor, step: torch.Tensor
+) -> ImpliedValue:
+    known = (own, _right(held), _value(held), slope, step)
     return ImpliedValue(held.site, *(one.cpu() for one in known), held.args, held.kwargs)
 
 

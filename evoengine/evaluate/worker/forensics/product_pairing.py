@@ -14,9 +14,12 @@ import torch
 from evoengine.evaluate.worker.forensics.implied_terms import CountedTerms, counted_terms
 
 FITTED = 0.03  # of the squared difference that may be left
+FITTED_COUNT = 0.4  # the same where so few unknowns as a range are fitted to all samples
 MOST_PLACES = 24  # in a block: their square is what is solved for
 MOST_SAMPLES = 2048
 LEAST_SAMPLES = 3  # for each unknown
+TRIMS = 4  # rounds in which the samples that fit worst are left out
+TRIMMED = 0.85  # of the samples that are kept
 ENTRY = 0.2  # of a pairing, from a whole number
 SIZES = (8, 16, 4, 2)  # places of a block
 WIDTHS = (1, 8, 2, 4, 16, 32, 64)  # neighbours that stay together
@@ -77,7 +80,7 @@ def sampled_product(
 def counted_products(sample: SampledProduct, hints: Sequence[int]) -> CountedTerms | None:
     """The products that are missing, or counted more than once."""
     terms = sample.rows * sample.columns
-    return counted_terms(terms, sample.implied - sample.right, hints)
+    return counted_terms(terms, sample.implied - sample.right, hints, FITTED_COUNT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,10 @@ class Pairing:
             (i, [j for j in range(self.size) if self.times[i, j]]) for i in range(self.size)
         ]
         moved = [(i, js) for i, js in pairs if js != [i]]
+        again = [j for j in range(self.size) if float(self.times[:, j].max()) > 1]
         shown = "; ".join(self._meets(i, js, first, second) for i, js in moved[:3])
+        if again:
+            shown += f"{'; ' if shown else ''}{self._span(again[0])} of {second} counts twice"
         more = ", and so on" if len(moved) > 3 else ""
         block = self.size * self.width
         return f"in every {block} places of K {shown}{more}{self._kind()}"
@@ -142,10 +148,17 @@ def pairings(sample: SampledProduct, tiles: Sequence[int]) -> Iterator[Pairing]:
                 yield found
 
 
+def _solved(features: torch.Tensor, difference: torch.Tensor) -> torch.Tensor:
+    gram = features.T @ features
+    gram += 1e-10 * float(gram.diagonal().mean()) * torch.eye(len(gram), dtype=gram.dtype)
+    solved: torch.Tensor = torch.linalg.solve_ex(gram, features.T @ difference).result
+    return solved
+
+
 def _pairing(sample: SampledProduct, size: int, width: int) -> Pairing | None:
     block = size * width
     whole = sample.rows.shape[1] // block * block
-    needed = LEAST_SAMPLES * size * size + 16
+    needed = LEAST_SAMPLES * size * size + 64
     if needed > len(sample.right):
         return None
     # a few suffice to see that nothing fits
@@ -156,11 +169,13 @@ def _pairing(sample: SampledProduct, size: int, width: int) -> Pairing | None:
     difference = (sample.implied - sample.right)[kept]
     power = float(difference.square().sum())
     features = made.flatten(1)
-    gram = features.T @ features
-    gram += 1e-10 * float(gram.diagonal().mean()) * torch.eye(len(gram), dtype=gram.dtype)
-    solved = torch.linalg.solve_ex(gram, features.T @ difference).result
-    left = float((difference - features @ solved).square().sum())
-    free = max(1, len(kept) - len(solved))
+    solved = _solved(features, difference)
+    for _ in range(TRIMS):  # products that an activation gives twice are outliers
+        off = (difference - features @ solved).abs()
+        near = off <= off.quantile(TRIMMED)
+        solved = _solved(features[near], difference[near])
+    left = float((difference - features @ solved)[near].square().sum())
+    free = max(1, int(near.sum()) - len(solved))
     if power == 0 or left / free > FITTED * power / len(kept):
         return None
     times = solved.view(size, size) + torch.eye(size, dtype=solved.dtype)
