@@ -20,6 +20,7 @@ from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
 from evoengine.evaluate.worker.forensics.moved_output import moved_leads
 from evoengine.evaluate.worker.forensics.proportions import proportion_leads
 from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
+from evoengine.evaluate.worker.forensics.time_limit import TimeLimit
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 from evoengine.task.schema import Task
@@ -53,16 +54,16 @@ class ImpliedInputs:
         task: Task,
         window: ReferenceWindow,
         explained: ExplainedShare,
-        outputs: Sequence[ComparedOutput],
         worst: ComparedOutput,
         tiles: Sequence[int],
+        limit: TimeLimit,
     ) -> None:
         self._task = task
         self._window = window
         self._explained = explained
-        self._outputs = outputs
         self._worst = worst
         self._tiles = tiles
+        self._limit = limit
         self._target = window.cut_output(worst.name, worst.value)
 
     def leads(self) -> Iterator[Lead]:
@@ -161,6 +162,8 @@ class ImpliedInputs:
         return flat.reshape(moved.shape).movedim(0, axis)
 
     def _computed(self, name: str, value: torch.Tensor) -> Tensors | None:
+        if self._limit.is_over:
+            return None
         return self._window.compute({**self._window.inputs, name: value})
 
     def _described(self, fit: ImpliedInput, share: float) -> Lead | None:

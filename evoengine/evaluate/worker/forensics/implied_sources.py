@@ -4,6 +4,7 @@ tensor, or divided by another number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ def sources(
     """Guesses that come near to what is implied, simpler ones first. `count` is the number of terms,
     `numbers` are those of the case by name, `others` other statistics of the same rows by name.
     """
-    if right.numel() < LEAST_ROWS:
+    if right.numel() < LEAST_ROWS or not bool((right.isfinite() & implied.isfinite()).all()):
         return
     power = float((implied - right).square().sum())
     for one in (
@@ -48,7 +49,7 @@ def sources(
         *_others(others),
         *_sums(right, implied, count, others),
     ):
-        if float((implied - one.value).square().sum()) <= FITTED * power:
+        if float((implied - one.value).square().sum()) <= FITTED * power:  # never so for NaN
             yield one
     found = _matched(right, implied)
     if found is not None:
@@ -161,7 +162,7 @@ def _sums(
     known += [(f"the square of {name}", value.square(), False) for name, value in others.items()]
     for name, value, is_one in known:
         norm = float(value.square().sum())
-        if not norm:
+        if not norm or not math.isfinite(norm):
             continue
         factor = float(((implied - right) * value).sum()) / norm
         sign = "-" if factor < 0 else "+"

@@ -22,6 +22,8 @@ from evoengine.evaluate.worker.inputs import Tensors
 
 ROUNDS = 24
 NUDGE = 1e-6  # of the RMS of a result, for differences
+# a fit that leaves so much of the squared error after so many rounds finds nothing
+HOPELESS, HOPELESS_AFTER = 0.8, 3
 LARGEST_STEP = 0.7  # of a result, so that roots and quotients stay where they are defined
 CONVERGED = 1e-9  # a step of less than this, relative to the result, is the last one
 
@@ -123,7 +125,8 @@ class ImpliedValues:
         values: list[torch.Tensor | None] = [None] * len(sites)
         own: list[torch.Tensor] = []
         best: tuple[float, ImpliedOutputs] | None = None
-        for _ in range(ROUNDS):
+        first = 0.0
+        for number in range(ROUNDS):
             held = [HeldStep(site, value) for site, value in zip(sites, values, strict=True)]
             base = self._computed(held, _Differentiated)
             if base is None or any(one.leaf is None for one in held):
@@ -141,7 +144,8 @@ class ImpliedValues:
             if best is None or error < best[0]:
                 outputs = {name: value.detach() for name, value in base.items()}
                 best = error, ImpliedOutputs(known, outputs)
-            elif error > 4 * best[0]:
+            first = first or error
+            if error > 4 * best[0] or (number >= HOPELESS_AFTER and best[0] > HOPELESS * first):
                 break
             values = [one.implied + one.step for one in known]
             if all(_rms(one.step) <= CONVERGED * _rms(one.implied) for one in known):
