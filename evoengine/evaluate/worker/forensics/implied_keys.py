@@ -16,7 +16,6 @@ from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
 from evoengine.evaluate.worker.forensics.reference_steps import (
-    Place,
     ReferenceStep,
     StepRecorder,
     steps_in_order,
@@ -28,7 +27,6 @@ EQUATIONS = 4  # for each key
 ENTRY = 0.3  # of a count, from a whole number
 LEAST = 0.4
 SPOILED = 0.05
-SOFTMAX = {"softmax", "div"}  # whose result are weights: div where softmax is written out
 ROWS = (16, 32, 64, 128)  # of a tile that has counts of its own
 GROUP = 8  # keys that such a tile takes or leaves together
 
@@ -50,19 +48,11 @@ class ImpliedKeys:
 
     def leads(self) -> Iterator[Lead]:
         """A lead for each product with weights of a softmax. Raises TimeUp."""
-        steps = {step.place: step for step in steps_in_order(self._recorder)}
-        for step in steps.values():
-            if step.name == "matmul" and self._takes_weights(step, steps):
+        for step in steps_in_order(self._recorder):
+            if step.name == "matmul":
                 fit = self._implied.fitted([Site(step.place)])
-                if fit is not None:
+                if fit is not None and are_weights(fit.values[0].args[0]):
                     yield from self._of(step, fit.values[0])
-
-    def _takes_weights(
-        self, step: ReferenceStep, steps: dict[Place, ReferenceStep]
-    ) -> bool:
-        feeds = self._recorder.feeds.get(step.place, ())
-        before = steps.get(feeds[0]) if feeds and feeds[0] is not None else None
-        return before is not None and before.name in SOFTMAX
 
     def _of(self, step: ReferenceStep, value: ImpliedValue) -> Iterator[Lead]:
         weights, values = value.args[0].cpu(), value.args[1].cpu()
@@ -110,8 +100,16 @@ class ImpliedKeys:
                     whole[part] = own
                     last = min(rows, start + size) - 1
                     said.append(f"for rows {start}..{last} {_words(own, self._tiles)}")
-            if said:
+            if said and not self._implied.window.is_scattered:
                 yield f"{'; '.join(said[:2])}{'; and so on' if len(said) > 2 else ''}", whole
+            elif said:
+                yield f"in each tile of {size} rows other keys are left out or counted twice", whole
+
+
+def are_weights(value: torch.Tensor) -> bool:
+    """Whether the rows of an operand sum to one, as those of a softmax do."""
+    sums = value.sum(-1)
+    return bool((value >= 0).all()) and bool(((sums - 1).abs() < 1e-6).all())
 
 
 def _counts(

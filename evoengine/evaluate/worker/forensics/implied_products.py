@@ -9,6 +9,7 @@ import torch
 
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
+from evoengine.evaluate.worker.forensics.implied_keys import are_weights
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
 from evoengine.evaluate.worker.forensics.moved_output import moved_leads
@@ -22,6 +23,7 @@ from evoengine.evaluate.worker.forensics.reference_steps import (
     StepRecorder,
     steps_in_order,
 )
+from evoengine.evaluate.worker.forensics.swizzled_products import swizzled
 from evoengine.records import DiagnosisKind
 
 FITTED = 0.6  # of the squared error: products behind an activation are not all found
@@ -103,12 +105,17 @@ class ImpliedProducts:
         if counted is not None:
             weights = counted.weights()
             what = f"products along the inner dimension (K) of {step.result}"
+            if are_weights(a):
+                what = f"values along the keys (the inner dimension, K) of {step.result}"
             if step.function.startswith("conv"):
                 what = "taps of the filter (counted along channel, row and column)"
             words = f"the sum of {what} {counted.words('product')}"
             yield words, (a * weights) @ b
         for moved in self._moved(right, implied):
             yield f"{step.result} holds {moved[0]}", moved[1]
+        for row_words, mixed in swizzled(sample, a, b):
+            words = f"{first if mixed[0] is not a else second} is read {row_words}"
+            yield words, mixed[0] @ mixed[1]
         for one in pairings(sample, self._tiles):
             words = (
                 f"the elements of {first} and {second} meet wrongly along the inner dimension (K),"

@@ -120,7 +120,10 @@ def _of_rows(right: Rows) -> Iterator[StatisticSource]:
         end = (start + size - 1).clamp(max=rows - 1)
         yield StatisticSource(f"is that of another row, the first of every {size}", right[start])
         yield StatisticSource(f"is that of another row, the last of every {size}", right[end])
-        yield StatisticSource(f"is that of row i % {size}", right[at % size])
+        yield StatisticSource(f"is read at the wrong index: that of row i % {size}", right[at % size])
+        yield StatisticSource(
+            f"is read at the wrong index: that of row i // {size}", right[at // size]
+        )
         group = at // size
         number = int(group[-1]) + 1
         sums = right.new_zeros(number).index_add_(0, group, right)

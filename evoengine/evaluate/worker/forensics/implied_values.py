@@ -110,6 +110,7 @@ class ImpliedValues:
         self._folder = folder
         self._limit = limit
         self._targets = {one.name: window.cut_output(one.name, one.value) for one in outputs}
+        self._found: dict[tuple[Site, ...], ImpliedOutputs | None] = {}
         self._scales = {one.name: _rms(one.reference) or 1.0 for one in outputs}
 
     def with_values(self, values: Mapping[Site, torch.Tensor]) -> Tensors | None:
@@ -122,6 +123,12 @@ class ImpliedValues:
         """The values there that come nearest to the output; None where there are none. Raises
         TimeUp.
         """
+        known = tuple(sites)
+        if known not in self._found:
+            self._found[known] = self._fitted(known)
+        return self._found[known]
+
+    def _fitted(self, sites: Sequence[Site]) -> ImpliedOutputs | None:
         values: list[torch.Tensor | None] = [None] * len(sites)
         own: list[torch.Tensor] = []
         best: tuple[float, ImpliedOutputs] | None = None

@@ -16,7 +16,7 @@ from evoengine.evaluate.worker.forensics.implied_terms import CountedTerms, coun
 FITTED = 0.03  # of the squared difference that may be left
 FITTED_COUNT = 0.4  # the same where so few unknowns as a range are fitted to all samples
 MOST_PLACES = 24  # in a block: their square is what is solved for
-MOST_SAMPLES = 2048
+MOST_SAMPLES = 3072
 LEAST_SAMPLES = 3  # for each unknown
 TRIMS = 4  # rounds in which the samples that fit worst are left out
 TRIMMED = 0.85  # of the samples that are kept
@@ -37,6 +37,17 @@ class SampledProduct:
     columns: torch.Tensor
     right: torch.Tensor
     implied: torch.Tensor
+
+    def at(self, chosen: torch.Tensor) -> SampledProduct:
+        """Those of the samples that `chosen`, bool of shape (samples,), names."""
+        return SampledProduct(
+            self.row[chosen],
+            self.column[chosen],
+            self.rows[chosen],
+            self.columns[chosen],
+            self.right[chosen],
+            self.implied[chosen],
+        )
 
     @property
     def power(self) -> float:
@@ -93,7 +104,6 @@ class Pairing:
     size: int
     width: int
     times: torch.Tensor
-    left: float
 
     def of(self, a: torch.Tensor) -> torch.Tensor:
         """The first operand with which a right product gives the wrong one."""
@@ -143,7 +153,7 @@ def pairings(sample: SampledProduct, tiles: Sequence[int]) -> Iterator[Pairing]:
     shapes.sort(key=lambda shape: (shape[0] * shape[1] > 64, shape[0] ** 2))
     for size, width in dict.fromkeys(shapes):
         if 2 <= size <= MOST_PLACES and size * width <= depth:
-            found = _pairing(sample, size, width)
+            found = one_pairing(sample, size, width)
             if found is not None:
                 yield found
 
@@ -155,7 +165,10 @@ def _solved(features: torch.Tensor, difference: torch.Tensor) -> torch.Tensor:
     return solved
 
 
-def _pairing(sample: SampledProduct, size: int, width: int) -> Pairing | None:
+def one_pairing(
+    sample: SampledProduct, size: int, width: int, may_be_right: bool = False
+) -> Pairing | None:
+    """The pairing of blocks of `size` places of `width`, None where none explains the difference."""
     block = size * width
     whole = sample.rows.shape[1] // block * block
     needed = LEAST_SAMPLES * size * size + 64
@@ -176,12 +189,13 @@ def _pairing(sample: SampledProduct, size: int, width: int) -> Pairing | None:
         solved = _solved(features[near], difference[near])
     left = float((difference - features @ solved)[near].square().sum())
     free = max(1, int(near.sum()) - len(solved))
-    if power == 0 or left / free > FITTED * power / len(kept):
+    scale = float(sample.right[kept].square().sum()) if may_be_right else power
+    if scale == 0 or left / free > FITTED * scale / len(kept):
         return None
     times = solved.view(size, size) + torch.eye(size, dtype=solved.dtype)
     whole_times = times.round()
     if float((times - whole_times).abs().max()) > ENTRY:
         return None
-    if torch.equal(whole_times, torch.eye(size, dtype=solved.dtype)):
+    if torch.equal(whole_times, torch.eye(size, dtype=solved.dtype)) and not may_be_right:
         return None
-    return Pairing(size, width, whole_times, left / power)
+    return Pairing(size, width, whole_times)
