@@ -28,6 +28,7 @@ ENTRY = 0.3  # of a count, from a whole number
 LEAST = 0.4
 SPOILED = 0.05
 ROWS = (16, 32, 64, 128)  # of a tile that has counts of its own
+FEW = 4  # keys that are named one by one
 GROUP = 8  # keys that such a tile takes or leaves together
 
 
@@ -154,9 +155,22 @@ def _words(counts: torch.Tensor, tiles: Sequence[int]) -> str:
     for times in counts.unique().tolist():
         if times == 1:
             continue
-        part = axis_part("the keys", counts == times, tiles)
-        which = part.words.removeprefix("only ").removeprefix("at ").replace("index", "key")
-        which = which.replace("indices", "keys").replace("of every", "of every")
+        which = _which(counts == times, tiles)
         how = {0: "left out", 2: "counted twice"}.get(int(times), f"counted {int(times)} times")
         said.append(f"{which} are {how}")
     return " and ".join(said)
+
+
+def _which(chosen: torch.Tensor, tiles: Sequence[int]) -> str:
+    part = axis_part("", chosen, tiles)
+    keys = chosen.nonzero().flatten().tolist()
+    if len(keys) <= FEW:
+        return f"{'key' if len(keys) == 1 else 'keys'} {', '.join(map(str, keys))} of {len(chosen)}"
+    span = f"{part.start}..{part.stop - 1}"
+    if part.kind == "period":
+        return f"keys {span} of every {part.period}"
+    if part.kind in ("first", "last"):
+        return f"the {part.kind} {len(keys)} keys ({span} of {len(chosen)})"
+    if part.kind == "range":
+        return f"keys {span} of {len(chosen)}"
+    return f"{len(keys)} keys of {len(chosen)} ({', '.join(map(str, keys[:FEW]))}, and so on)"

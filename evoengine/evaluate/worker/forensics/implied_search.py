@@ -11,6 +11,7 @@ from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_inputs import ImpliedInputs
 from evoengine.evaluate.worker.forensics.implied_keys import ImpliedKeys
 from evoengine.evaluate.worker.forensics.implied_products import ImpliedProducts
+from evoengine.evaluate.worker.forensics.implied_scores import ImpliedScores
 from evoengine.evaluate.worker.forensics.implied_statistics import ImpliedStatistics
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValues
 from evoengine.evaluate.worker.forensics.lead import Lead
@@ -19,7 +20,7 @@ from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder
 from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
 from evoengine.evaluate.worker.forensics.time_limit import time_limit
 
-SHARE_OF_TIME = 0.3  # of an analysis: a slow reference leaves the rest for single changes
+SHARE_OF_TIME = 0.4  # of an analysis: a slow reference leaves the rest for single changes
 # what a deliberately changed call may raise besides TaskError
 FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -62,6 +63,7 @@ class ImpliedSearch:
         for search in (
             ImpliedKeys(*known).leads,
             ImpliedProducts(*known, worst).leads,
+            ImpliedScores(*known[:3]).leads,
             ImpliedStatistics(*known, self._numbers).leads,
             inputs.leads,
         ):

@@ -72,9 +72,11 @@ def _factors(
         if abs(value - divisor) <= NEAR_NUMBER * divisor
     ]
     if abs(divisor - round(divisor)) <= NEAR_NUMBER * max(1.0, divisor) and round(divisor) != count:
-        said = f" ({named[0]})" if named else _rounded_up(count, round(divisor))
+        by = f"{named[0]} ({round(divisor)})" if named else f"{round(divisor)}"
         yield StatisticSource(
-            f"is divided by {round(divisor)}{said} in place of {count}", factor * right
+            f"is divided by the wrong number: by {by} in place of {count}"
+            f"{_rounded_up(count, round(divisor))}",
+            factor * right,
         )
     whole = factor if factor > 1 else 1 / factor
     if abs(whole - round(whole)) <= NEAR_NUMBER * whole:
@@ -105,21 +107,21 @@ def _of_rows(right: Rows) -> Iterator[StatisticSource]:
     """Of another row by a rule, or of several rows together."""
     rows = right.numel()
     at = torch.arange(rows)
-    yield StatisticSource("is that of the next row", right.roll(-1))
-    yield StatisticSource("is that of the previous row", right.roll(1))
+    yield StatisticSource("is taken from the next row", right.roll(-1))
+    yield StatisticSource("is taken from the previous row", right.roll(1))
     yield StatisticSource(
-        "is that of the neighbouring row, even and odd rows exchanged", right[(at ^ 1) % rows]
+        "is taken from the neighbouring row, even and odd rows exchanged", right[(at ^ 1) % rows]
     )
-    yield StatisticSource("is that of the rows in reverse order", right.flip(0))
-    yield StatisticSource("is that of the first row, for all rows", right[:1].expand(rows))
-    yield StatisticSource("is that of the last row, for all rows", right[-1:].expand(rows))
+    yield StatisticSource("is taken from the rows in reverse order", right.flip(0))
+    yield StatisticSource("is taken from the first row for all rows", right[:1].expand(rows))
+    yield StatisticSource("is taken from the last row for all rows", right[-1:].expand(rows))
     for size in GROUPS:
         if size >= rows:
             break
         start = at // size * size
         end = (start + size - 1).clamp(max=rows - 1)
-        yield StatisticSource(f"is that of another row, the first of every {size}", right[start])
-        yield StatisticSource(f"is that of another row, the last of every {size}", right[end])
+        yield StatisticSource(f"is taken from another row, that of the first of every {size} rows", right[start])
+        yield StatisticSource(f"is taken from another row, that of the last of every {size} rows", right[end])
         yield StatisticSource(f"is read at the wrong index: that of row i % {size}", right[at % size])
         yield StatisticSource(
             f"is read at the wrong index: that of row i // {size}", right[at // size]
@@ -197,7 +199,7 @@ def _matched(right: Rows, implied: Rows) -> StatisticSource | None:
     value = torch.where(changed, right[nearest], right)
     rows: Sequence[int] = changed.nonzero().flatten()[:3].tolist()
     shown = ", ".join(f"row {row} takes that of row {int(nearest[row])}" for row in rows)
-    return StatisticSource(f"is that of another row ({shown})", value)
+    return StatisticSource(f"is taken from another row ({shown})", value)
 
 
 def of_other_tensors(

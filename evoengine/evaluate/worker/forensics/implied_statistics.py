@@ -46,6 +46,7 @@ SURE, UNSURE = 1.0, 0.93
 class Guess:
     """What a statistic may be, of its shape; `words` follow its name, or "the sum of" it."""
 
+    name: str
     words: str
     value: torch.Tensor
     rank: float  # the squared difference that is left, and more for strange ones; less is better
@@ -164,9 +165,9 @@ class ImpliedStatistics:
             found = counted_terms(terms, (implied - right) * each, self._tiles)
             if found is not None:
                 made = (terms * found.weights()).sum(1) / each
-                words = f"the sum of {called} {found.words('element')}"
+                words = found.words("element")
                 cost = 2.0 if found.is_count else FITTED_NUMBER
-                yield Guess(words, made.view(value.right.shape), rank(made, cost))
+                yield Guess(f"the sum of {called}", words, made.view(value.right.shape), rank(made, cost))
         if step.name in EXTREMES:
             count = 1
         others = self._others(step, called, value, terms)
@@ -176,7 +177,7 @@ class ImpliedStatistics:
                 words = one.words
                 if value.site.number != RESULT:  # whose elements are no rows
                     words = words.replace("rows", "elements").replace("row", "element")
-                yield Guess(f"{called} {words}", shaped, rank(shaped, one.cost))
+                yield Guess(called, words, shaped, rank(shaped, one.cost))
 
     def _others(
         self, step: ReferenceStep, called: str, value: ImpliedValue, terms: torch.Tensor | None
@@ -213,7 +214,7 @@ class ImpliedStatistics:
         if outputs is not None:
             found = self._explained.of(outputs)
             share = max(found.share, 0.85 * found.reduction)
-        said = [guess.words for guess in chosen.values()]
+        said = [_said(list(chosen.values()))] if chosen else []
         unknown = [_called(steps[site], site) for site in steps if site not in chosen]
         if unknown:
             said.append(f"{' and '.join(unknown)} {'are' if len(unknown) > 1 else 'is'} wrong")
@@ -246,6 +247,15 @@ def _rows(tensor: torch.Tensor, value: ImpliedValue) -> torch.Tensor:
     kept = [axis for axis in range(tensor.dim()) if axis not in axes]
     moved = tensor.detach().permute(*kept, *axes).cpu().double()
     return moved.reshape(max(1, moved[(..., *(0,) * len(axes))].numel()), -1)
+
+
+def _said(guesses: Sequence[Guess]) -> str:
+    """`mean and variance are taken from the next row`."""
+    alike = {guess.words for guess in guesses}
+    if len(guesses) > 1 and len(alike) == 1 and (words := alike.pop()).startswith("is "):
+        names = " and ".join(guess.name for guess in guesses)
+        return f"{names} are {words.removeprefix('is ')}"
+    return " and ".join(f"{guess.name} {guess.words}" for guess in guesses)
 
 
 def _called(step: ReferenceStep, site: Site) -> str:

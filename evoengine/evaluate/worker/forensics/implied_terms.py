@@ -48,8 +48,10 @@ class CountedTerms:
         span = f"{self.start}" if count == 1 else f"{self.start}..{self.stop - 1}"
         many = noun if count == 1 else f"{noun}s"
         if self.period:
-            half = (count, self.period) == (16, 32) and noun == "element"
+            half = (count, self.period) == (16, 32)
             warp = " (half a warp)" if half else ""
+            if (self.start, count) == (0, 32):
+                warp = " (those of the first warp)"
             which = f"{many} {span} of every {self.period}{warp}"
         elif self.start == 0:
             which = f"the first {f'{count} {many}' if count > 1 else many} ({span} of {self.extent})"

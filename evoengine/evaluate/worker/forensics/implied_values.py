@@ -119,6 +119,15 @@ class ImpliedValues:
         found = self._computed(held, StepChange)
         return found and {name: value.detach() for name, value in found.items()}
 
+    def seen(
+        self, sites: Sequence[Site], values: Mapping[Site, torch.Tensor]
+    ) -> list[HeldStep] | None:
+        """What steps are given and give where some of them have these values; None where the
+        reference fails.
+        """
+        held = [HeldStep(site, values.get(site)) for site in sites]
+        return None if self._computed(held, StepChange) is None else held
+
     def fitted(self, sites: Sequence[Site]) -> ImpliedOutputs | None:
         """The values there that come nearest to the output; None where there are none. Raises
         TimeUp.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from evoengine.evaluate.worker.forensics.exchanged_places import axis_exchanges
 from evoengine.evaluate.worker.forensics.implied_terms import CountedTerms, counted_terms
 
 FITTED = 0.03  # of the squared difference that may be left
@@ -115,6 +116,9 @@ class Pairing:
 
     def words(self, first: str, second: str) -> str:
         """`in every 16 along the inner dimension (K), 0..7 of a meet 8..15 of b`."""
+        known = self._known()
+        if known:
+            return f"{known}{self._kind()}"
         pairs = [
             (i, [j for j in range(self.size) if self.times[i, j]]) for i in range(self.size)
         ]
@@ -126,6 +130,21 @@ class Pairing:
         more = ", and so on" if len(moved) > 3 else ""
         block = self.size * self.width
         return f"in every {block} places of K {shown}{more}{self._kind()}"
+
+    def _known(self) -> str:
+        """The order in words where it is one of those that kernels mix up."""
+        if not bool((self.times.sum(1) == 1).all()):
+            return ""
+        block = self.size * self.width
+        read = self.times.argmax(1)
+        order = (read[:, None] * self.width + torch.arange(self.width)).flatten()
+        if torch.equal(order, torch.arange(block - 1, -1, -1)):
+            return f"with every {block} in reverse order (along K)"
+        for exchange in axis_exchanges((block,)):
+            # as a is mixed: place i of b meets the place of a that holds i there
+            if torch.equal(exchange.source(block), order):
+                return f"{exchange.words} (along K)"
+        return ""
 
     def _meets(self, i: int, js: Sequence[int], first: str, second: str) -> str:
         others = " and ".join(self._span(j) for j in js)
