@@ -27,7 +27,11 @@ from evoengine.evaluate.worker.forensics.reference_steps import (
     StepRecorder,
     steps_in_order,
 )
-from evoengine.evaluate.worker.forensics.reference_window import EVERYTHING, ReferenceWindow
+from evoengine.evaluate.worker.forensics.reference_window import (
+    EVERYTHING,
+    ONE_PLANE,
+    ReferenceWindow,
+)
 from evoengine.evaluate.worker.forensics.rounded_inputs import rounded_inputs
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.evaluate.worker.inputs import Tensors
@@ -153,7 +157,13 @@ class ChangedReferences:
     def _of_implied(self) -> Iterator[Lead]:
         """What intermediate results and inputs must have been. Raises TimeUp."""
         window, explained = self._window, self._explained
-        if self._window.call_s < QUICK_S and self._whole and self._whole[0].call_s < QUICK_S:
+        if self._recorded().is_repeated:  # what steps must give is found where each is called once
+            task, worst = self._recompute.task, self._window.worst
+            window = ReferenceWindow(task, self._recompute, self._call, worst, ONE_PLANE)
+            if not window.works:
+                return
+            explained = ExplainedShare(window, self._outputs)
+        elif self._window.call_s < QUICK_S and self._whole and self._whole[0].call_s < QUICK_S:
             window, explained = self._whole
         numbers = {**self._extents(), **{f"{size}, of the plan": size for size in self._tiles}}
         known = ImpliedSearch(

@@ -14,7 +14,7 @@ import torch
 from evoengine.evaluate.worker.forensics.error_region import axis_part
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
-from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
+from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, begun
 from evoengine.evaluate.worker.forensics.reference_steps import (
     ReferenceStep,
     StepRecorder,
@@ -72,7 +72,7 @@ class ImpliedKeys:
             sure = share >= WHOLE
             yield Lead(
                 DiagnosisKind.changed_step,
-                f"{'' if sure else 'Probably '}{words}, in the sum of the softmax and in that of"
+                f"{'' if sure else 'Probably '}{begun(words) if sure else words}, in the sum of the softmax and in that of"
                 f" the values alike: the output {'equals' if sure else 'is nearly'} the reference"
                 f" with it so ({step.words}).",
                 share,

@@ -11,7 +11,7 @@ from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_keys import are_weights
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
-from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
+from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, begun
 from evoengine.evaluate.worker.forensics.moved_output import moved_leads
 from evoengine.evaluate.worker.forensics.product_pairing import (
     counted_products,
@@ -84,7 +84,7 @@ class ImpliedProducts:
         sure = share >= WHOLE
         return Lead(
             DiagnosisKind.changed_step,
-            f"{'' if sure else 'Probably '}{words}: the output {'equals' if sure else 'is nearly'}"
+            f"{'' if sure else 'Probably '}{begun(words) if sure else words}: the output {'equals' if sure else 'is nearly'}"
             f" the reference with it so ({step.words}).",
             share,
             1.0,

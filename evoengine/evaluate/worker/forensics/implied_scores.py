@@ -101,7 +101,7 @@ class ImpliedScores:
             names = step.operand(0) or "q", step.operand(1) or "k"
             return Lead(
                 DiagnosisKind.changed_step,
-                f"{'' if sure else 'Probably '}the elements of {names[0]} and {names[1]} meet"
+                f"{'The' if sure else 'Probably the'} elements of {names[0]} and {names[1]} meet"
                 f" wrongly in the products of queries and keys, {pairing.words(*names)}, as with a"
                 f" wrong fragment layout, register or address: the output"
                 f" {'equals' if sure else 'is nearly'} the reference with it so ({step.words}).",

@@ -22,7 +22,7 @@ from evoengine.evaluate.worker.forensics.implied_values import (
     ImpliedValues,
     Site,
 )
-from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
+from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, begun
 from evoengine.evaluate.worker.forensics.reference_steps import (
     ReferenceStep,
     StepRecorder,
@@ -224,7 +224,7 @@ class ImpliedStatistics:
         weight = SURE if not unknown else UNSURE
         return Lead(
             DiagnosisKind.changed_step,
-            _capital(
+            begun(
                 f"{sure}{words}: the output {'equals' if share >= WHOLE else 'is nearly'} the"
                 f" reference with it so, all else is right ({where})."
             ),
@@ -266,7 +266,3 @@ def _called(step: ReferenceStep, site: Site) -> str:
         return step.result
     what = "maximum" if step.name in EXTREMES else "sum, denominator"
     return f"{step.result} (the {what} of the {step.function})"
-
-
-def _capital(said: str) -> str:
-    return f"The{said[3:]}" if said.startswith("the ") else said

@@ -48,3 +48,8 @@ class Lead:
 def figure(value: float) -> str:
     """A number in three digits."""
     return f"{value:.3g}"
+
+
+def begun(said: str) -> str:
+    """A sentence: what begins with a name or a number stays as it is written."""
+    return said[0].upper() + said[1:] if said.split()[0] in ("the", "in", "for", "keys") else said

@@ -126,6 +126,7 @@ class StepRecorder(Deadline):
     feeds: dict[Place, tuple[Place | None, ...]] = field(default_factory=dict)
     operands: list[SeenTensor] = field(default_factory=list)
     results: list[SeenTensor] = field(default_factory=list)
+    is_repeated: bool = False  # whether a step is called more than once, as in a loop
     maker: dict[int, Place] = field(default_factory=dict)  # the first step that gave a tensor
     _sources: dict[int, set[int]] = field(default_factory=dict)  # all that a tensor is made from
     _made: dict[int, Place] = field(default_factory=dict)
@@ -140,7 +141,9 @@ class StepRecorder(Deadline):
         name = step_name(func)
         if place is None or name in UNNAMED or len(self.found) >= MOST_STEPS:
             return func(*args, **kwargs)
-        if place not in self.found:
+        if place in self.found:
+            self.is_repeated = True
+        else:
             self.found[place] = _described(place, name, len(self.found), args)
             self.feeds[place] = tuple(self._made.get(id(given)) for given in args)
             self._note_operands(place, args)

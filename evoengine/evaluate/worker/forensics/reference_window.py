@@ -45,6 +45,7 @@ class WindowSize:
 
 EVERYTHING = WindowSize(1 << 30, 1 << 30, 1 << 30)
 WHOLE_WINDOW = WindowSize(2 * RUN, 3, 8192)
+ONE_PLANE = WindowSize(4 * RUN, 1, 8192)  # of a reference that takes one head after the other
 PROBE = WindowSize(RUN, 1, 1024)  # where most changes are found to explain nothing
 
 
