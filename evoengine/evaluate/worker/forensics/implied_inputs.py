@@ -1,7 +1,7 @@
 """What an input must have been for the reference to give what a candidate wrote.
 
-For small inputs, such as scales, weights and filters: each index of an axis that the output has, too,
-is solved for by itself.
+For small inputs, such as scales, weights and filters: each index of an axis that the output has,
+too, is solved for by itself.
 """
 
 from __future__ import annotations

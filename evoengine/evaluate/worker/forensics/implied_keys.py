@@ -1,26 +1,25 @@
-"""Which keys an attention has left out or counted twice, in its sums of weights and of values alike.
+"""Which keys an attention has left out or counted twice, in its sums of weights and values alike.
 
-With weights p and values v, an output of `sum_k c_k p_k v_k / sum_k c_k p_k` is linear in the counts:
-`sum_k c_k p_k (v_k - out) = 0` for every row and column; so the counts are the vector for which that
-is nearest to 0.
+With weights p and values v, an output of `sum_k c_k p_k v_k / sum_k c_k p_k` fulfils
+`sum_k c_k p_k (v_k - out) = 0` for every row and column. So the counts are the vector for which
+that is nearest to 0.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import torch
 
-from evoengine.evaluate.worker.forensics.error_region import axis_part
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
-from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, begun
+from evoengine.evaluate.worker.forensics.lead import Lead, step_lead
 from evoengine.evaluate.worker.forensics.reference_steps import (
     ReferenceStep,
     StepRecorder,
     steps_in_order,
 )
-from evoengine.records import DiagnosisKind
 
 MOST_KEYS = 512
 EQUATIONS = 4  # for each key
@@ -40,12 +39,10 @@ class ImpliedKeys:
         implied: ImpliedValues,
         explained: ExplainedShare,
         recorder: StepRecorder,
-        tiles: Sequence[int],
     ) -> None:
         self._implied = implied
         self._explained = explained
         self._recorder = recorder
-        self._tiles = tiles
 
     def leads(self) -> Iterator[Lead]:
         """A lead for each product with weights of a softmax. Raises TimeUp."""
@@ -69,16 +66,8 @@ class ImpliedKeys:
             share = max(found.share, 0.85 * found.reduction if found.reduction > 0.9 else 0.0)
             if share < LEAST or found.spoiled > SPOILED:
                 continue
-            sure = share >= WHOLE
-            yield Lead(
-                DiagnosisKind.changed_step,
-                f"{'' if sure else 'Probably '}{begun(words) if sure else words}, in the sum of the softmax and in that of"
-                f" the values alike: the output {'equals' if sure else 'is nearly'} the reference"
-                f" with it so ({step.words}).",
-                share,
-                1.0,
-                {"step": step.words},
-            )
+            said = f"{words}, in the sum of the softmax and in that of the values alike"
+            yield step_lead(said, share, step.words)
             return
 
     def _guesses(
@@ -87,7 +76,7 @@ class ImpliedKeys:
         """Counts that are broadcast to the weights, with words."""
         counts = _counts(weights, values, output, 1)
         if counts is not None:
-            yield _words(counts, self._tiles), counts
+            yield _words(counts), counts
         rows = weights.shape[-2]
         for size in ROWS:
             if size >= rows:
@@ -100,7 +89,7 @@ class ImpliedKeys:
                 if own is not None:
                     whole[part] = own
                     last = min(rows, start + size) - 1
-                    said.append(f"for rows {start}..{last} {_words(own, self._tiles)}")
+                    said.append(f"for rows {start}..{last} {_words(own)}")
             if said and not self._implied.window.is_scattered:
                 yield f"{'; '.join(said[:2])}{'; and so on' if len(said) > 2 else ''}", whole
             elif said:
@@ -149,28 +138,43 @@ def _counts(
     return counts.repeat_interleave(group)[:keys]
 
 
-def _words(counts: torch.Tensor, tiles: Sequence[int]) -> str:
+def _words(counts: torch.Tensor) -> str:
     """`keys 32..63 of every 64 are left out`."""
     said = []
     for times in counts.unique().tolist():
         if times == 1:
             continue
-        which = _which(counts == times, tiles)
+        which = _which(counts == times)
         how = {0: "left out", 2: "counted twice"}.get(int(times), f"counted {int(times)} times")
         said.append(f"{which} are {how}")
     return " and ".join(said)
 
 
-def _which(chosen: torch.Tensor, tiles: Sequence[int]) -> str:
-    part = axis_part("", chosen, tiles)
+def _which(chosen: torch.Tensor) -> str:
     keys = chosen.nonzero().flatten().tolist()
     if len(keys) <= FEW:
         return f"{'key' if len(keys) == 1 else 'keys'} {', '.join(map(str, keys))} of {len(chosen)}"
-    span = f"{part.start}..{part.stop - 1}"
-    if part.kind == "period":
-        return f"keys {span} of every {part.period}"
-    if part.kind in ("first", "last"):
-        return f"the {part.kind} {len(keys)} keys ({span} of {len(chosen)})"
-    if part.kind == "range":
-        return f"keys {span} of {len(chosen)}"
-    return f"{len(keys)} keys of {len(chosen)} ({', '.join(map(str, keys[:FEW]))}, and so on)"
+    runs = _runs(keys)
+    spans = " and ".join(f"{start}..{stop - 1}" for start, stop in runs[:FEW])
+    steps = {second[0] - first[0] for first, second in itertools.pairwise(runs)}
+    if len(steps) == 1:
+        start, stop = runs[0]
+        period = steps.pop()
+        which = "first " if start == 0 else "last " if stop == period else ""
+        part = f" (the {which}part, tile or warp of each)" if which else ""
+        return f"keys {start}..{stop - 1} of every {period}{part}"
+    if len(runs) == 1 and keys[0] == 0:
+        return f"the first {len(keys)} keys ({spans} of {len(chosen)})"
+    if len(runs) == 1 and keys[-1] == len(chosen) - 1:
+        return f"the last {len(keys)} keys ({spans} of {len(chosen)})"
+    more = ", and so on," if len(runs) > FEW else ""
+    return f"keys {spans}{more} of {len(chosen)}"
+
+
+def _runs(keys: Sequence[int]) -> list[tuple[int, int]]:
+    """Start and end of what is without a gap."""
+    starts = [key for at, key in enumerate(keys) if at == 0 or keys[at - 1] != key - 1]
+    ends = [
+        key + 1 for at, key in enumerate(keys) if at + 1 == len(keys) or keys[at + 1] != key + 1
+    ]
+    return list(zip(starts, ends, strict=True))

@@ -11,7 +11,7 @@ from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_keys import are_weights
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
-from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, begun
+from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, step_lead
 from evoengine.evaluate.worker.forensics.moved_output import moved_leads
 from evoengine.evaluate.worker.forensics.product_pairing import (
     counted_products,
@@ -24,7 +24,6 @@ from evoengine.evaluate.worker.forensics.reference_steps import (
     steps_in_order,
 )
 from evoengine.evaluate.worker.forensics.swizzled_products import swizzled
-from evoengine.records import DiagnosisKind
 
 FITTED = 0.6  # of the squared error: products behind an activation are not all found
 LEAST = 0.4  # of the wrong elements
@@ -67,7 +66,7 @@ class ImpliedProducts:
         fit = self._implied.fitted([Site(step.place)])
         if fit is None or self._explained.of(fit.outputs).reduction < FITTED:
             return None
-        best: tuple[float, str, float] | None = None
+        best: tuple[float, str] | None = None
         for words, product in self._guesses(step, fit.values[0]):
             outputs = self._implied.with_values({Site(step.place): product})
             if outputs is None:
@@ -75,21 +74,12 @@ class ImpliedProducts:
             found = self._explained.of(outputs)
             share = max(found.share, 0.85 * found.reduction if found.reduction > 0.9 else 0.0)
             if found.spoiled < SPOILED and share > (best[0] if best else LEAST):
-                best = share, words, found.spoiled
+                best = share, words
                 if share >= WHOLE:
                     break
         if best is None:
             return None
-        share, words, _ = best
-        sure = share >= WHOLE
-        return Lead(
-            DiagnosisKind.changed_step,
-            f"{'' if sure else 'Probably '}{begun(words) if sure else words}: the output {'equals' if sure else 'is nearly'}"
-            f" the reference with it so ({step.words}).",
-            share,
-            1.0,
-            {"step": step.words},
-        )
+        return step_lead(best[1], best[0], step.words)
 
     def _guesses(self, step: ReferenceStep, value: ImpliedValue) -> Iterator[Made]:
         a, b = (one.cpu() for one in value.args[:2])
@@ -149,8 +139,8 @@ class ImpliedProducts:
 
 
 def _is_known(value: ImpliedValue) -> torch.Tensor:
-    """Where a product shows in the output, and on the rising side of an activation: on its flat side
-    any product gives the same, on the falling one another.
+    """Where a product shows in the output, and on the rising side of an activation: on its flat
+    side any product gives the same, on the falling one another.
     """
     slope = value.slope
     side = 1.0 if float(slope.sum()) >= 0 else -1.0

@@ -1,12 +1,13 @@
 """How the products of queries and keys must have been computed, through a softmax and the values.
 
-The output's derivative by a score is known: `p_k (v_k - out)`. So Gauss-Newton steps find the pairing
-of places of q and k, alike in all blocks of the depth, with which the output comes out.
+The output's derivative by a score is known: `p_k (v_k - out)`. So Gauss-Newton steps find which
+places of q and k meet, alike in all blocks of the depth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -14,17 +15,28 @@ import torch
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_keys import are_weights
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
-from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
+from evoengine.evaluate.worker.forensics.lead import Lead, step_lead
 from evoengine.evaluate.worker.forensics.product_pairing import Pairing
 from evoengine.evaluate.worker.forensics.reference_steps import (
     ReferenceStep,
     StepRecorder,
     steps_in_order,
 )
-from evoengine.records import DiagnosisKind
 
 # places of a block of the depth, and neighbours that stay together
-SHAPES = ((8, 8), (8, 1), (4, 16), (8, 2), (2, 32), (4, 2), (4, 8), (8, 4), (16, 1), (2, 8), (2, 16))
+SHAPES = (
+    (8, 8),
+    (8, 1),
+    (4, 16),
+    (8, 2),
+    (2, 32),
+    (4, 2),
+    (4, 8),
+    (8, 4),
+    (16, 1),
+    (2, 8),
+    (2, 16),
+)
 ROUNDS = 10
 HOPELESS, HOPELESS_AFTER = 0.6, 3  # of the squared difference, left after so many rounds
 ROWS = 64  # of queries that are sampled
@@ -66,7 +78,7 @@ class ImpliedScores:
     def leads(self) -> Iterator[Lead]:
         """At most one lead. Raises TimeUp."""
         steps = [one for one in steps_in_order(self._recorder) if one.name == "matmul"]
-        for first, last in zip(steps, steps[1:], strict=False):
+        for first, last in itertools.pairwise(steps):
             fit = self._implied.fitted([Site(last.place)])
             if fit is None or not are_weights(fit.values[0].args[0]):
                 continue
@@ -81,7 +93,8 @@ class ImpliedScores:
         if seen is None:
             return None
         q, k = seen[0].args[:2]
-        product, weights = seen[0].right, last.args[0]
+        weights = last.args[0]
+        product = None if seen[0].right is None else seen[0].right.cpu()
         if product is None or product.numel() != weights.numel() or k.dim() != q.dim():
             return None
         sample = self._sampled(site, q, k, product, last)
@@ -97,22 +110,22 @@ class ImpliedScores:
             found = None if outputs is None else self._explained.of(outputs)
             if found is None or found.share < LEAST or found.spoiled > SPOILED:
                 continue
-            sure = found.share >= WHOLE
             names = step.operand(0) or "q", step.operand(1) or "k"
-            return Lead(
-                DiagnosisKind.changed_step,
-                f"{'The' if sure else 'Probably the'} elements of {names[0]} and {names[1]} meet"
-                f" wrongly in the products of queries and keys, {pairing.words(*names)}, as with a"
-                f" wrong fragment layout, register or address: the output"
-                f" {'equals' if sure else 'is nearly'} the reference with it so ({step.words}).",
-                found.share,
-                1.0,
-                {"step": step.words},
+            said = (
+                f"the elements of {names[0]} and {names[1]} meet wrongly in the products of queries"
+                f" and keys, {pairing.words(*names)}, as with a wrong fragment layout, register or"
+                " address"
             )
+            return step_lead(said, found.share, step.words)
         return None
 
     def _sampled(
-        self, site: Site, q: torch.Tensor, k: torch.Tensor, product: torch.Tensor, last: ImpliedValue
+        self,
+        site: Site,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        product: torch.Tensor,
+        last: ImpliedValue,
     ) -> ScoredAttention | None:
         values, target = last.args[1], last.implied
         keys = product.shape[-1]
@@ -156,7 +169,9 @@ class ImpliedScores:
 
         def centred(value: torch.Tensor) -> torch.Tensor:
             kept = value.masked_fill(~usable, 0)
-            return (kept - kept.sum(-1, keepdim=True) / count).masked_fill(~usable, 0)
+            mean = kept.sum(-1, keepdim=True) / count
+            found: torch.Tensor = (kept - mean).masked_fill(~usable, 0)
+            return found
 
         other = centred(nudge)
         power = float(other.square().sum())

@@ -57,11 +57,9 @@ class ImpliedSearch:
         implied = ImpliedValues(self._window, self._outputs, self._folder, limit)
         known = (implied, self._explained, recorder, self._tiles)
         task, worst = self._recompute.task, self._window.worst
-        inputs = ImpliedInputs(
-            task, self._window, self._explained, worst, self._tiles, limit
-        )
+        inputs = ImpliedInputs(task, self._window, self._explained, worst, self._tiles, limit)
         for search in (
-            ImpliedKeys(*known).leads,
+            ImpliedKeys(*known[:3]).leads,
             ImpliedProducts(*known, worst).leads,
             ImpliedScores(*known[:3]).leads,
             ImpliedStatistics(*known, self._numbers).leads,

@@ -36,8 +36,8 @@ def sources(
     numbers: Mapping[str, float],
     others: Mapping[str, Rows],
 ) -> Iterator[StatisticSource]:
-    """Guesses that come near to what is implied, simpler ones first. `count` is the number of terms,
-    `numbers` are those of the case by name, `others` other statistics of the same rows by name.
+    """Guesses that come near to what is implied. `count` is the number of terms, `numbers` are
+    those of the case by name, `others` other statistics of the same rows by name.
     """
     if right.numel() < LEAST_ROWS or not bool((right.isfinite() & implied.isfinite()).all()):
         return
@@ -63,13 +63,14 @@ def _factors(
     factor = float((right * implied).sum()) / norm if norm else 0.0
     if factor <= 0:
         if factor < 0:
-            yield StatisticSource("has the wrong sign", factor * right)
+            yield StatisticSource(
+                "has the wrong sign (its term is subtracted in place of added, or the reverse)",
+                factor * right,
+            )
         return
     divisor = count / factor
     named = [
-        name
-        for name, value in numbers.items()
-        if abs(value - divisor) <= NEAR_NUMBER * divisor
+        name for name, value in numbers.items() if abs(value - divisor) <= NEAR_NUMBER * divisor
     ]
     if abs(divisor - round(divisor)) <= NEAR_NUMBER * max(1.0, divisor) and round(divisor) != count:
         by = f"{named[0]} ({round(divisor)})" if named else f"{round(divisor)}"
@@ -120,9 +121,15 @@ def _of_rows(right: Rows) -> Iterator[StatisticSource]:
             break
         start = at // size * size
         end = (start + size - 1).clamp(max=rows - 1)
-        yield StatisticSource(f"is taken from another row, that of the first of every {size} rows", right[start])
-        yield StatisticSource(f"is taken from another row, that of the last of every {size} rows", right[end])
-        yield StatisticSource(f"is read at the wrong index: that of row i % {size}", right[at % size])
+        yield StatisticSource(
+            f"is taken from another row, that of the first of every {size} rows", right[start]
+        )
+        yield StatisticSource(
+            f"is taken from another row, that of the last of every {size} rows", right[end]
+        )
+        yield StatisticSource(
+            f"is read at the wrong index: that of row i % {size}", right[at % size]
+        )
         yield StatisticSource(
             f"is read at the wrong index: that of row i // {size}", right[at // size]
         )

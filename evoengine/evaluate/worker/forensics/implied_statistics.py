@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,15 +83,13 @@ class ImpliedStatistics:
                 found |= lead.is_whole
         if found:
             return
-        for first, second in zip(steps, steps[1:], strict=False):
+        for first, second in itertools.pairwise(steps):
             yield from self._of({Site(first.place): first, Site(second.place): second})
         made = {Site(step.place) for step in steps}
         for site in self._operands(every, made):
             yield from self._of({site: self._recorder.found[site.place]})
 
-    def _operands(
-        self, every: Sequence[ReferenceStep], made: Collection[Site]
-    ) -> Iterator[Site]:
+    def _operands(self, every: Sequence[ReferenceStep], made: Collection[Site]) -> Iterator[Site]:
         """Operands that are broadcast, each as one step uses it."""
         shapes = {one.place: one.shape for one in self._recorder.results}
         names = {step.place: step.name for step in every}
@@ -148,9 +148,7 @@ class ImpliedStatistics:
         return best[1] if best else None
 
     def _guesses(self, step: ReferenceStep, value: ImpliedValue) -> Iterator[Guess]:
-        right, implied, own = (
-            one.flatten() for one in (value.right, value.implied, value.own)
-        )
+        right, implied, own = (one.flatten() for one in (value.right, value.implied, value.own))
         called = _called(step, value.site)
         terms = _terms(value) if value.site.number == RESULT else None
         count = 1 if terms is None else terms.shape[1]
@@ -167,7 +165,9 @@ class ImpliedStatistics:
                 made = (terms * found.weights()).sum(1) / each
                 words = found.words("element")
                 cost = 2.0 if found.is_count else FITTED_NUMBER
-                yield Guess(f"the sum of {called}", words, made.view(value.right.shape), rank(made, cost))
+                yield Guess(
+                    f"the sum of {called}", words, made.view(value.right.shape), rank(made, cost)
+                )
         if step.name in EXTREMES:
             count = 1
         others = self._others(step, called, value, terms)
@@ -246,7 +246,7 @@ def _rows(tensor: torch.Tensor, value: ImpliedValue) -> torch.Tensor:
     axes = reduced_axes(value.args, value.kwargs)
     kept = [axis for axis in range(tensor.dim()) if axis not in axes]
     moved = tensor.detach().permute(*kept, *axes).cpu().double()
-    return moved.reshape(max(1, moved[(..., *(0,) * len(axes))].numel()), -1)
+    return moved.reshape(math.prod(tensor.shape[axis] for axis in kept), -1)
 
 
 def _said(guesses: Sequence[Guess]) -> str:

@@ -1,4 +1,4 @@
-"""Which terms of a sum are missing or counted too often, from what the sums of many rows must be."""
+"""Which terms of a sum are missing or counted too often, from what the sums of rows must be."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ class CountedTerms:
                 warp = " (those of the first warp)"
             which = f"{many} {span} of every {self.period}{warp}"
         elif self.start == 0:
-            which = f"the first {f'{count} {many}' if count > 1 else many} ({span} of {self.extent})"
+            which = (
+                f"the first {f'{count} {many}' if count > 1 else many} ({span} of {self.extent})"
+            )
         elif self.stop == self.extent:
             which = f"the last {f'{count} {many}' if count > 1 else many} ({span} of {self.extent})"
         else:

@@ -206,9 +206,7 @@ class ImpliedValues:
             for step, one in zip(solved.unbind(-1), held, strict=True)
         ]
 
-    def _total_slopes(
-        self, base: Tensors, held: Sequence[HeldStep]
-    ) -> list[torch.Tensor] | None:
+    def _total_slopes(self, base: Tensors, held: Sequence[HeldStep]) -> list[torch.Tensor] | None:
         """None where no output depends on a result, or through what has no gradient."""
         ones = {name: torch.ones_like(value) for name, value in base.items()}
         try:
@@ -246,8 +244,16 @@ class ImpliedValues:
 def _implied(
     held: HeldStep, own: torch.Tensor, slope: torch.Tensor, step: torch.Tensor
 ) -> ImpliedValue:
-    known = (own, _right(held), _value(held), slope, step)
-    return ImpliedValue(held.site, *(one.cpu() for one in known), held.args, held.kwargs)
+    return ImpliedValue(
+        held.site,
+        own.cpu(),
+        _right(held).cpu(),
+        _value(held).cpu(),
+        slope.cpu(),
+        step.cpu(),
+        held.args,
+        held.kwargs,
+    )
 
 
 def _right(held: HeldStep) -> torch.Tensor:
@@ -270,7 +276,7 @@ def _limited(step: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 
 
 def _detached(value: Any) -> Any:
-    return value.detach() if isinstance(value, torch.Tensor) else value
+    return value.detach().cpu() if isinstance(value, torch.Tensor) else value
 
 
 def _rms(values: torch.Tensor) -> float:

@@ -75,8 +75,9 @@ def sampled_product(
     usable = known.flatten().nonzero().flatten()
     generator = torch.Generator().manual_seed(0)
     at = usable[torch.randperm(len(usable), generator=generator)[:MOST_SAMPLES]]
-    plane, place = at // (right.shape[-2] * right.shape[-1]), at % (
-        right.shape[-2] * right.shape[-1]
+    plane, place = (
+        at // (right.shape[-2] * right.shape[-1]),
+        at % (right.shape[-2] * right.shape[-1]),
     )
     row, column = place // right.shape[-1], place % right.shape[-1]
     return SampledProduct(
@@ -119,9 +120,7 @@ class Pairing:
         known = self._known()
         if known:
             return f"{known}{self._kind()}"
-        pairs = [
-            (i, [j for j in range(self.size) if self.times[i, j]]) for i in range(self.size)
-        ]
+        pairs = [(i, [j for j in range(self.size) if self.times[i, j]]) for i in range(self.size)]
         moved = [(i, js) for i, js in pairs if js != [i]]
         again = [j for j in range(self.size) if float(self.times[:, j].max()) > 1]
         shown = "; ".join(self._meets(i, js, first, second) for i, js in moved[:3])
@@ -148,7 +147,9 @@ class Pairing:
 
     def _meets(self, i: int, js: Sequence[int], first: str, second: str) -> str:
         others = " and ".join(self._span(j) for j in js)
-        return f"{self._span(i)} of {first} {f'meets {others} of {second}' if js else 'is left out'}"
+        return (
+            f"{self._span(i)} of {first} {f'meets {others} of {second}' if js else 'is left out'}"
+        )
 
     def _span(self, number: int) -> str:
         start = number * self.width
@@ -160,7 +161,9 @@ class Pairing:
         if each and bool((used == 1).all()):
             return ": they are in the wrong order (swapped, permuted)"
         if each:
-            return ": some are read again (repeat, stale) in place of the others, which are left out"
+            return (
+                ": some are read again (repeat, stale) in place of the others, which are left out"
+            )
         return ""
 
 
@@ -187,7 +190,7 @@ def _solved(features: torch.Tensor, difference: torch.Tensor) -> torch.Tensor:
 def one_pairing(
     sample: SampledProduct, size: int, width: int, may_be_right: bool = False
 ) -> Pairing | None:
-    """The pairing of blocks of `size` places of `width`, None where none explains the difference."""
+    """The pairing of blocks of `size` places of `width`; None where none explains it."""
     block = size * width
     whole = sample.rows.shape[1] // block * block
     needed = LEAST_SAMPLES * size * size + 64

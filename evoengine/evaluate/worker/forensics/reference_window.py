@@ -87,9 +87,7 @@ class ReferenceWindow:
     @property
     def is_scattered(self) -> bool:
         """Whether indices of the output are not those of the whole case."""
-        return any(
-            not torch.equal(cut.places, torch.arange(len(cut.places))) for cut in self.cuts
-        )
+        return any(not torch.equal(cut.places, torch.arange(len(cut.places))) for cut in self.cuts)
 
     def cut_inputs(self, tensors: Tensors) -> Tensors:
         """The window's part of inputs of the whole case."""

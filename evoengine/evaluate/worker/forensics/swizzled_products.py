@@ -29,7 +29,8 @@ def swizzled(
                 if found is None:
                     continue
                 words = (
-                    f"in another order in every row, with a period of {cycle} rows: {_shown(found)},"
+                    f"in another order in every row, with a period of {cycle} rows:"
+                    f" {_shown(found)},"
                     f" in chunks of {width} elements, as where the XOR swizzle of shared memory is"
                     " missing or another one"
                 )
