@@ -97,9 +97,11 @@ class ImpliedProducts:
             what = f"products along the inner dimension (K) of {step.result}"
             if are_weights(a):
                 what = f"values along the keys (the inner dimension, K) of {step.result}"
+            noun = "product"
             if step.function.startswith("conv"):
+                noun = "tap"
                 what = "taps of the filter (counted along channel, row and column)"
-            words = f"the sum of {what} {counted.words('product')}"
+            words = f"the sum of {what} {counted.words(noun)}"
             yield words, (a * weights) @ b
         for moved in self._moved(right, implied):
             yield f"{step.result} holds {moved[0]}", moved[1]

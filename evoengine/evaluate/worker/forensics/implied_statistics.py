@@ -41,7 +41,8 @@ EXACT_RANK = 1e-6  # less is noise
 MOST_STATISTICS = 12
 MOST_OPERANDS = 16
 MOST_GUESSES = 8  # that are computed for one statistic
-SURE, UNSURE = 1.0, 0.93
+SURE, UNSURE = 1.0, 0.6
+MOST_OF_UNSURE = 0.95  # a statistic that is wrong for no known reason is no explanation
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +215,8 @@ class ImpliedStatistics:
         if outputs is not None:
             found = self._explained.of(outputs)
             share = max(found.share, 0.85 * found.reduction)
+        if len(chosen) < len(steps):
+            share = min(share, MOST_OF_UNSURE)
         said = [_said(list(chosen.values()))] if chosen else []
         unknown = [_called(steps[site], site) for site in steps if site not in chosen]
         if unknown:

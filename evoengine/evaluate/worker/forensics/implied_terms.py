@@ -11,7 +11,8 @@ PERIODS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 MOST_BOUNDS = 160  # places at which a range of terms may begin or end
 LARGEST_DIVISOR = 65  # of an extent, such as the taps of a filter, that is tried as a period
 PARTS = 16  # of a period, at which a span in it may begin or end
-LEAST_ROWS = 6  # fewer sums fit some range by chance
+LEAST_ROWS = 4  # fewer sums fit some range by chance
+FEW_ROWS, FEW_FITTED = 16, 1e-3  # so few fit many ranges nearly
 FITTED = 0.1  # of the squared difference that may be left
 CLEAR = 1e-4  # what is left less than this is as good as nothing
 WHOLE_NUMBER = 0.04  # from one, for a count
@@ -106,6 +107,8 @@ def counted_terms(
         )
         found.append((float(rank[at]), one))
     best = min(found, key=lambda pair: pair[0])[1] if found else None
+    if rows < FEW_ROWS:
+        fitted = min(fitted, FEW_FITTED)
     if best is None or best.left > fitted:
         return None
     whole = abs(best.times - round(best.times)) < WHOLE_NUMBER

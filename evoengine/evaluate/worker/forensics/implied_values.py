@@ -21,9 +21,11 @@ from evoengine.evaluate.worker.forensics.time_limit import TimeLimit
 from evoengine.evaluate.worker.inputs import Tensors
 
 ROUNDS = 24
+LOST = 1e6  # what an output that is no longer finite counts as, in units of its RMS squared
 NUDGE = 1e-6  # of the RMS of a result, for differences
 # a fit that leaves so much of the squared error after so many rounds finds nothing
 HOPELESS, HOPELESS_AFTER = 0.8, 3
+SLOW = 0.97  # of the error of the round before: still falling where it is less
 LARGEST_STEP = 0.7  # of a result, so that roots and quotients stay where they are defined
 CONVERGED = 1e-9  # a step of less than this, relative to the result, is the last one
 
@@ -141,7 +143,7 @@ class ImpliedValues:
         values: list[torch.Tensor | None] = [None] * len(sites)
         own: list[torch.Tensor] = []
         best: tuple[float, ImpliedOutputs] | None = None
-        first = 0.0
+        first = before = 0.0
         for number in range(ROUNDS):
             held = [HeldStep(site, value) for site, value in zip(sites, values, strict=True)]
             base = self._computed(held, _Differentiated)
@@ -149,6 +151,7 @@ class ImpliedValues:
                 break
             left = self._errors(base)
             error = float(sum(part.square().sum() for part in left.values()))
+            error += LOST * self._lost(base)
             own = own or [_right(one) for one in held]
             slopes = self._total_slopes(base, held)
             if slopes is None:
@@ -161,7 +164,9 @@ class ImpliedValues:
                 outputs = {name: value.detach() for name, value in base.items()}
                 best = error, ImpliedOutputs(known, outputs)
             first = first or error
-            if error > 4 * best[0] or (number >= HOPELESS_AFTER and best[0] > HOPELESS * first):
+            is_slow = number >= HOPELESS_AFTER and error > SLOW * before
+            before = error
+            if error > 4 * best[0] or (is_slow and best[0] > HOPELESS * first):
                 break
             values = [one.implied + one.step for one in known]
             if all(_rms(one.step) <= CONVERGED * _rms(one.implied) for one in known):
@@ -180,6 +185,13 @@ class ImpliedValues:
             )
             for name, value in base.items()
         }
+
+    def _lost(self, base: Tensors) -> int:
+        """How many outputs are not finite and should be."""
+        return sum(
+            int((self._targets[name].isfinite() & ~value.detach().isfinite()).sum())
+            for name, value in base.items()
+        )
 
     def _steps(
         self, held: Sequence[HeldStep], base: Tensors, left: Tensors
@@ -271,7 +283,9 @@ def _value(held: HeldStep) -> torch.Tensor:
 
 
 def _limited(step: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    limit = LARGEST_STEP * value.abs().clamp_min(_rms(value))
+    """A step that leaves what is positive positive: it may stand below a root."""
+    size = value.abs()
+    limit = LARGEST_STEP * (size if bool((value > 0).all()) else size.clamp_min(_rms(value)))
     return torch.maximum(torch.minimum(step, limit), -limit)
 
 

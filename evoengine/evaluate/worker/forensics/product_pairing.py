@@ -218,6 +218,7 @@ def one_pairing(
     whole_times = times.round()
     if float((times - whole_times).abs().max()) > ENTRY:
         return None
-    if torch.equal(whole_times, torch.eye(size, dtype=solved.dtype)) and not may_be_right:
-        return None
+    factor = whole_times[0, 0]
+    if not may_be_right and torch.equal(whole_times, factor * torch.eye(size, dtype=solved.dtype)):
+        return None  # right, or all products alike
     return Pairing(size, width, whole_times)
