@@ -1,7 +1,8 @@
 """A search led by a model, with kernels that models have written played back as its replies.
 
     python -m benchmarks.found_replies [--device cuda] [--task sdpa_h200] [--trials 90]
-        [--tune-share 0.5] [--all] [--reply-s 0] [--runs-dir FOLDER] [--json FILE]
+        [--tune-share 0.5] [--all | --replies FOLDER] [--kernel FILE ...] [--reply-s 0]
+        [--runs-dir FOLDER] [--json FILE]
 
 An endpoint on this machine answers with the kernels of tests/honest that models wrote for the
 task, in turn, then with the same ones again (whose trials are rejected at once); with --all also
@@ -45,8 +46,15 @@ FOUND = {
 RUN = "found"
 
 
-def replies(task: str, everything: bool) -> list[str]:
-    """The sources that are played back."""
+def replies(task: str, everything: bool, folder: Path | None = None) -> list[str]:
+    """What the endpoint answers, in this order: the files TASK-*.reply.txt of a folder, else the
+    found kernels.
+    """
+    if folder is not None:
+        files = sorted(folder.glob(f"{task}-*.reply.txt"))
+        if not files:
+            raise SystemExit(f"{folder} has no {task}-*.reply.txt")
+        return [file.read_text(encoding="utf-8") for file in files]
     names = list(FOUND[task])
     if everything:
         names += [
@@ -54,12 +62,13 @@ def replies(task: str, everything: bool) -> list[str]:
             for name, entry in honest().items()
             if entry.task == task and "/" not in name and name not in names
         ]
-    return [(HONEST / name).read_text(encoding="utf-8") for name in names]
+    return [f"```cuda\n{(HONEST / name).read_text(encoding='utf-8')}```\n" for name in names]
 
 
 def search(options: argparse.Namespace, runs_dir: Path) -> tuple[float, int]:
     """Runs the search; returns its seconds and the number of requests to the endpoint."""
-    with playing_server(replies(options.task, options.all), options.reply_s) as server:
+    given_replies = replies(options.task, options.all, options.replies)
+    with playing_server(given_replies, options.reply_s) as server:
         environ = {name: value for name, value in os.environ.items() if "OPENAI" not in name}
         environ |= {"OPENAI_API_KEY": "none-is-needed", "OPENAI_BASE_URL": server.url}
         environ |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
@@ -78,6 +87,7 @@ def search(options: argparse.Namespace, runs_dir: Path) -> tuple[float, int]:
             [
                 *_evoengine("run", options.task),
                 *(str(part) for pair in given.items() for part in pair),
+                *(part for kernel in options.kernel for part in ("--kernel", kernel)),
             ],
             env=environ,
             check=True,
@@ -149,14 +159,24 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m benchmarks.found_replies", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--device", default="cuda", help="as of `evoengine run` (%(default)s)")
-    parser.add_argument("--task", choices=FOUND, default="sdpa_h200")
+    parser.add_argument(
+        "--task",
+        default="sdpa_h200",
+        help=f"without --replies one of those with found kernels: {', '.join(FOUND)} (%(default)s)",
+    )
     parser.add_argument("--trials", type=int, default=90)
     parser.add_argument("--tune-share", type=float, default=0.5)
     parser.add_argument("--all", action="store_true", help="the other honest kernels, too")
+    parser.add_argument("--replies", type=Path, help="a folder of replies to play back instead")
+    parser.add_argument(
+        "--kernel", action="append", default=[], help="as of `evoengine run`; repeatable"
+    )
     parser.add_argument("--reply-s", type=float, default=0.0, help="what each reply takes")
     parser.add_argument("--runs-dir", type=Path, help="where the run is kept; else it is removed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables there as well")
     options = parser.parse_args(arguments)
+    if options.replies is None and options.task not in FOUND:
+        parser.error(f"no found kernels of {options.task}; give a folder with --replies")
     with tempfile.TemporaryDirectory(prefix="evoengine-found-") as folder:
         runs_dir = options.runs_dir or Path(folder)
         seconds, asked = search(options, runs_dir)

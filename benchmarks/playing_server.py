@@ -1,4 +1,4 @@
-"""A model endpoint on this machine that answers chat completions with given kernels, in turn."""
+"""A model endpoint on this machine that answers chat completions with given replies, in turn."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BYTES_PER_TOKEN = 4  # roughly, of code; the counts are only shown
 
 
 class PlayingServer(ThreadingHTTPServer):
-    """Gives `kernels` in turn, from the first again after the last, each after `reply_s`."""
+    """Gives `replies` in turn, from the first again after the last, each after `reply_s`."""
 
-    def __init__(self, kernels: Sequence[str], reply_s: float) -> None:
+    def __init__(self, replies: Sequence[str], reply_s: float) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.reply_s = reply_s
         self.asked = 0
-        self._kernels = itertools.cycle(kernels)
+        self._replies = itertools.cycle(replies)
         self._lock = threading.Lock()
 
     @property
@@ -28,20 +28,20 @@ class PlayingServer(ThreadingHTTPServer):
         """What OPENAI_BASE_URL must be."""
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def next_kernel(self) -> str:
-        """The kernel of the next reply."""
+    def next_reply(self) -> str:
+        """The text of the next reply."""
         with self._lock:
             self.asked += 1
-            return next(self._kernels)
+            return next(self._replies)
 
 
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         assert isinstance(self.server, PlayingServer)
         prompt = self.rfile.read(int(self.headers["Content-Length"]))
-        kernel = self.server.next_kernel()
+        reply = self.server.next_reply()
         time.sleep(self.server.reply_s)
-        body = json.dumps(_completion(kernel, len(prompt))).encode()
+        body = json.dumps(_completion(reply, len(prompt))).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -52,11 +52,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Not on the terminal."""
 
 
-def _completion(kernel: str, prompt_bytes: int) -> dict[str, object]:
-    message = {"role": "assistant", "content": f"```cuda\n{kernel}```\n"}
+def _completion(reply: str, prompt_bytes: int) -> dict[str, object]:
+    message = {"role": "assistant", "content": reply}
     usage = {
         "prompt_tokens": prompt_bytes // BYTES_PER_TOKEN,
-        "completion_tokens": len(kernel) // BYTES_PER_TOKEN,
+        "completion_tokens": len(reply) // BYTES_PER_TOKEN,
     }
     return {
         "id": "1",
@@ -69,9 +69,9 @@ def _completion(kernel: str, prompt_bytes: int) -> dict[str, object]:
 
 
 @contextmanager
-def playing_server(kernels: Sequence[str], reply_s: float = 0.0) -> Iterator[PlayingServer]:
+def playing_server(replies: Sequence[str], reply_s: float = 0.0) -> Iterator[PlayingServer]:
     """A server that runs until the end of the block."""
-    server = PlayingServer(kernels, reply_s)
+    server = PlayingServer(replies, reply_s)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -23,7 +23,10 @@ from benchmarks.planted_bugs import (
 )
 from evoengine.records import Status
 
-MANIFESTS = {name: bug_manifest(ROOT / "tests" / name) for name in ("bugs_second", "bugs_third")}
+MANIFESTS = {
+    name: bug_manifest(ROOT / "tests" / name)
+    for name in ("bugs_second", "bugs_third", "bugs_fourth")
+}
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
     "the output is wrong",
@@ -70,7 +73,8 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("corpus", "bugs", "honest", "tasks"), [("bugs_second", 44, 10, 5), ("bugs_third", 60, 10, 2)]
+    ("corpus", "bugs", "honest", "tasks"),
+    [("bugs_second", 44, 10, 5), ("bugs_third", 60, 10, 2), ("bugs_fourth", 70, 10, 3)],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
     corpus: str, bugs: int, honest: int, tasks: int
@@ -85,13 +89,14 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         assert own.isdisjoint(bug.task for bug in other.bugs.values())
 
 
-def test_the_third_corpus_has_no_kernel_of_another_one() -> None:
-    third = {place.entry.file for place in PLACES if place.corpus == "bugs_third"}
-    others = [bug_manifest(BUGS), MANIFESTS["bugs_second"]]
+@pytest.mark.parametrize("corpus", ["bugs_third", "bugs_fourth"])
+def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
+    own = {place.entry.file for place in PLACES if place.corpus == corpus}
+    others = [bug_manifest(BUGS), *(found for name, found in MANIFESTS.items() if name != corpus)]
     elsewhere = {
         bug.file for other in others for bug in (*other.bugs.values(), *other.honest.values())
     }
-    assert third.isdisjoint(elsewhere)
+    assert own.isdisjoint(elsewhere)
 
 
 @every_corpus

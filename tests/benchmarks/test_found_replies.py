@@ -34,6 +34,27 @@ def test_it_shows_trials_tuned_ones_elites_and_what_tuning_gained(
         assert row["best us"] is None or row["gain"] is None or row["gain"] >= 1
 
 
+def test_replies_of_a_folder_are_played_back_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = (found_replies.HONEST / "adamw_tiles_in_shared.cu").read_text(encoding="utf-8")
+    (tmp_path / "adamw-mutate.reply.txt").write_text(
+        f"It is bound by DRAM.\n```cuda\n{kernel}```\n"
+    )
+    (tmp_path / "adamw-repair.reply.txt").write_text("I cannot help with that.")
+    (tmp_path / "layernorm-mutate.reply.txt").write_text("of another task")
+    arguments = ["--device", "scripted", "--task", "adamw", "--replies", str(tmp_path)]
+    found_replies.main(
+        [*arguments, "--kernel", "adamw", "--trials", "3", "--tune-share", "0", "--json",
+         str(tmp_path / "rows.json")]
+    )  # fmt: skip
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert "adamw_tiles_in_shared" in {row["structure"] for row in rows}
+    assert "tuned 0 of 3 trials" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="matmul_fp16-"):
+        found_replies.replies("matmul_fp16", False, tmp_path)
+
+
 def test_a_tuned_trial_counts_for_the_structure_that_its_parents_lead_to() -> None:
     def trial(
         number: int, operator: str, parents: list[int], us: float | None

@@ -603,13 +603,18 @@ def test_requests_that_fail_together_wait_together_and_one_at_a_time_tries_again
 ) -> None:
     """Eight in flight, an outage of eleven failures: one line when it begins, one when it ends."""
     open_at_once: list[int] = []
+    all_there = asyncio.Event()
 
     async def act(scene: Scene) -> list[Proposal | BaseException]:
         def failing_for(length: int) -> Step:
             async def send(writer: asyncio.StreamWriter) -> None:
-                if len(scene.server.requests) > length:
+                alone = len(scene.server.requests) > length
+                if len(scene.server.requests) >= length:
+                    all_there.set()
+                await all_there.wait()  # before the first is answered
+                await asyncio.sleep(0.05)
+                if alone:
                     open_at_once.append(scene.server.open)
-                await asyncio.sleep(0.05)  # all of a round are there before the first is answered
                 writer.write(error(503, "overloaded"))
 
             return send

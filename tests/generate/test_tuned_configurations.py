@@ -117,6 +117,6 @@ def test_the_format_says_how_many_trials_tune_and_that_a_failure_refuses_itself_
         parents = (parent(),) if operator == "mutate" else ()
         choice = OperatorChoice(operator, "fp32", parents)
         text = " ".join(Prompts(task_path).render(choice, asked(task_path, ())).text.split())
-        assert "9 trials of this run try other values, without asking you" in text
+        assert "In 9 of the trials of this run other values are tried, without asking you" in text
         assert "One combination is chosen for all cases at once" in text
         assert "one that fails refuses only itself, not the file" in text

@@ -6,7 +6,6 @@ import os
 import re
 import resource
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from evoengine.emulator.emulator_errors import CompileFailed, CompilerMissing
 from evoengine.emulator.front import clang, clang_process
 from evoengine.emulator.front.clang import CompiledPtx, compile_cuda, find_clang
+from tests.processes import still_alive
 
 
 def built(source: str, *kernels: str, arch: str = "sm_89", **macros: str | int) -> CompiledPtx:
@@ -213,10 +213,8 @@ def test_a_compilation_that_does_not_end_is_ended() -> None:
             for i in range(60)
         )
     )
-    begin = time.monotonic()
     with pytest.raises(CompileFailed, match=r"the compiler was stopped: no result within 0\.3 s"):
         compile_cuda(source, name="kernel.cu", macros={}, arch="sm_80", kernels=[], timeout_s=0.3)
-    assert time.monotonic() - begin < 5
 
 
 def test_a_child_that_writes_without_end_is_ended(
@@ -244,10 +242,8 @@ def test_a_child_gets_no_more_memory_than_its_limit(
 
 
 def test_a_child_leaves_no_process_behind(tmp_path: Path) -> None:
-    result = clang_process.run(["/bin/sh", "-c", "(while :; do :; done) & echo $!"], tmp_path, 1.0)
-    stat = Path(f"/proc/{int(result.stdout)}/stat")
-    time.sleep(0.1)
-    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    result = clang_process.run(["/bin/sh", "-c", "(while :; do :; done) & echo $!"], tmp_path, 2.0)
+    assert not still_alive([int(result.stdout)])
 
 
 def test_a_process_with_a_thousand_open_files_still_starts_children(tmp_path: Path) -> None:

@@ -5,10 +5,13 @@ have.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileUnit
 
@@ -71,37 +74,47 @@ def test_what_our_headers_lack_is_unsupported_and_named(tmp_path: Path) -> None:
     assert "kernel.cu:1:" in found.log and "/" not in found.log.replace("kernel.cu", "")
 
 
-def test_an_endless_compilation_is_ended_with_the_clang_that_it_started(tmp_path: Path) -> None:
+def test_an_endless_compilation_is_ended_with_the_clang_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    seen: list[Path] = []
+
+    async def watch() -> None:
+        while not seen:
+            seen.extend(_clangs(tmp_path))
+            await asyncio.sleep(0.02)
+
     async def scene(pool: CompilePool) -> Any:
+        watching = asyncio.ensure_future(watch())
         endless = await pool.compile(
             CompileUnit(code=ENDLESS, arch="sm_89", kernels=("k",), timeout_s=1.0)
         )
+        watching.cancel()
         return endless, await pool.compile(
             CompileUnit(code=TEMPLATE, arch="sm_89", kernels=("k<1, false>",))
         )
 
     endless, good = play(tmp_path, scene)
     assert endless.status == "timeout" and good.status == "ok"
+    assert seen, "the compiler works in a folder of this test"
     for _ in range(100):
-        if not _clangs():
+        if not _clangs(tmp_path):
             break
         time.sleep(0.05)
-    assert not _clangs()
+    assert not _clangs(tmp_path)
 
 
-def _clangs() -> list[str]:
-    """Compilers that work for sources of this test: they run in folders of ours."""
+def _clangs(folder: Path) -> list[Path]:
+    """The compilers that work in `folder`; one that has ended works nowhere."""
     found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
             try:
-                words = (
-                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                )
-                ended = (folder / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                compiles = b"-cc1" in (process / "cmdline").read_bytes().split(b"\0")
+                if compiles and str(folder) in str((process / "cwd").readlink()):
+                    found.append(process)
             except OSError:
                 continue
-            if "-cc1" in words and parent == "1" and not ended:
-                found.append(words)
     return found

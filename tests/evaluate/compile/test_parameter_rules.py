@@ -195,6 +195,6 @@ def test_kernels_that_read_parameters_by_name_compile(
     ids=["word", "calls", "headers", "registers", "prefixes", "digits", "lines"],
 )
 def test_a_hostile_text_takes_no_more_time_than_a_long_one(line: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     parameter_problem(line, {})
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 5, "a text of that length takes hundredths of a second"

@@ -17,6 +17,7 @@ from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileU
 from tests.evaluate.compile import bombs
 from tests.evaluate.compile.kernels import COPY, VARIED, VARIED_KERNELS
 from tests.evaluate.compile.tricks import LEAKING, OTHERS
+from tests.processes import still_alive
 
 UNIT = CompileUnit(code=COPY, arch="sm_89", kernels=("copy",))
 # NVRTC takes 400 MiB of address space before the first line; the smallest of the bombs more than
@@ -413,14 +414,10 @@ def test_a_compilation_does_not_outlive_a_parent_that_was_killed(tmp_path: Path)
     ) as parent:
         assert parent.stdout
         assert parent.stdout.readline() == b"ready\n"
-        time.sleep(0.3)
+        time.sleep(0.3)  # the compilation has begun
         (child,) = children(parent.pid)
         parent.kill()
-    for _ in range(100):
-        if not Path(f"/proc/{child}").exists():
-            return
-        time.sleep(0.05)
-    pytest.fail(f"process {child} outlived its parent")
+    assert not still_alive([child])
 
 
 def test_keys_of_the_environment_do_not_reach_the_compiler(

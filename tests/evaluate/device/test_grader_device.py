@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from evoengine.task.load import load_task
 from evoengine.task.schema import Limits
 from tests.evaluate.device.test_contract import SCRIPTED, TASK
 from tests.evaluate.kept_fork_server import kept
+from tests.processes import alive, still_alive
 
 HIDDEN = "hidden_cases: {odd: {N: 77}}\n"
 
@@ -362,19 +362,7 @@ def test_no_grader_and_no_runner_outlives_a_parent_that_is_killed(stage: Stage) 
         started = [int(pid) for pid in parent.stdout.readline().split()]
         parent.kill()
     assert len(started) == 5
-    for _ in range(200):
-        if not any(alive(pid) for pid in started):
-            break
-        time.sleep(0.02)
-    assert not [pid for pid in started if alive(pid)]
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert not still_alive(started)
 
 
 def test_activity_is_measured_in_new_runners_and_nothing_is_judged_where_a_profiler_was(

@@ -18,7 +18,8 @@ from evoengine.evaluate.device.runner_pair import RunnerPair
 from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER, RUNNER_ENDED
 from evoengine.protocols import Job, RaceReport
 from evoengine.records import Status
-from tests.evaluate.device.test_grader_device import Stage, alive, job, judged, pids
+from tests.evaluate.device.test_grader_device import Stage, job, judged, pids
+from tests.processes import alive, still_alive
 
 NOTES = "notes its process"
 
@@ -171,7 +172,7 @@ def test_so_many_pairs_are_kept_and_the_one_used_longest_ago_ends_first(stage: S
     full, after, none_is_lost = stage.play(scene)
     assert list(full) == names[:MOST_KEPT]
     assert list(after) == [*names[4:MOST_KEPT], *names[:2], *names[MOST_KEPT:]]
-    assert after["0"] == full["0"] and not alive(full["2"])
+    assert after["0"] == full["0"] and not still_alive([full["2"]])
     assert none_is_lost
 
 
@@ -399,7 +400,7 @@ def test_closing_ends_the_runners_that_are_kept(stage: Stage) -> None:
 
     started = stage.play(scene)
     assert len(started) == 7, "a grader, two pairs that are kept, one that stands by"
-    assert not [pid for pid in started if alive(pid)]
+    assert not still_alive(list(started))
 
 
 def test_spare_runners_start_when_nobody_waits_for_the_device(stage: Stage) -> None:
