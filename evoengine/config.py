@@ -33,7 +33,7 @@ class ModelSettings(Frozen):
 
 # The default budget of a prompt, without the kernels that it is about. What a reply needs to know
 # of a packaged task takes 2,400 to 3,300; docs/measurements/prompts.md
-PROMPT_TOKENS = 3300
+PROMPT_TOKENS = 4000
 
 
 class PromptSettings(Frozen):
@@ -43,6 +43,8 @@ class PromptSettings(Frozen):
     tokens: Annotated[int, Field(gt=0)] = PROMPT_TOKENS
     # absolute path of templates that replace those of the package; None: none do
     folder: str | None = None
+    # of the templates in the folder: name -> digest; None: no folder, or not recorded
+    templates: dict[str, str] | None = None
 
 
 class RunConfig(Frozen):

@@ -107,6 +107,7 @@ class Request:
     # nothing to tune asks, too, and is not counted); and how many of them are settled.
     asking: int = 0
     asking_settled: int = 0
+    nothing_to_tune: bool = False  # whether this one is such a tuning trial
     islands: tuple[Island, ...] = ()  # of a run with the method islands, by tier and best score
     # settled trials since the starting kernels and since the first place of any tier became faster
     # by more than its interval

@@ -637,7 +637,8 @@ class Lesson(Frozen):
         failure.
         """
         if self.effect is None:
-            return "not compared" if self.status is Status.correct else f"failed: {self.status}"
+            without = {Status.correct: "not compared", Status.rejected: "not judged"}
+            return without.get(self.status, f"failed: {self.status}")
         low, value, high = (
             100 * (ratio - 1) for ratio in (self.effect.low, self.effect.value, self.effect.high)
         )

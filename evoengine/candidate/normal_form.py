@@ -14,21 +14,28 @@ from collections.abc import Iterator
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import digest, digest_json
 
-# What the compiler makes of these depends on the layout of the file, or on a splice within them.
-_LAYOUT = re.compile(r'__LINE__|__COUNTER__|source_location|R"')
-_SPLICE = re.compile(r"\\[ \t]*\n")  # joins two lines before anything else is read
+# What the compiler makes of these depends on the layout of the file or on a splice within them, and
+# not every compiler reads the second line's like the others: digraphs, trigraphs, letters by
+# number, blanks between a splice and its line's end.
+_LAYOUT = re.compile(
+    r'__LINE__|__COUNTER__|__builtin_(?:LINE|COLUMN)|source_location|R"'
+    r"|%:|%>|:>|<%|<:(?!:)|\?\?[=/'()!<>-]|\\[uU]|\\[ \t\v\f]+\n"
+)
+_SPLICE = re.compile(r"\\\n")  # joins two lines before anything else is read
 # Nothing here is read twice, because a hostile text would take hours: what is not closed ends with
-# its line, a comment with the file.
+# its line, a comment with the file. Letters are also those beyond ASCII, as every compiler takes
+# some of them; whichever it does not take, a blank among them, is told apart from others all the
+# same.
 _TOKEN = re.compile(
     r"""
       (?P<comment>//[^\n]*|/\*(?s:.*?)(?:\*/|\Z))
-    | (?P<text>"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?)
-    | (?P<number>\.?[0-9](?:[eEpP][+-]|'?[A-Za-z0-9_]|\.)*+)
-    | (?P<word>[A-Za-z_$][A-Za-z0-9_$]*+)
+    | (?P<text>(?:u8|[uUL])?(?:"(?:[^"\\\n]|\\.)*+(?:"[\w$]*+)?|'(?:[^'\\\n]|\\.)*+(?:'[\w$]*+)?))
+    | (?P<number>\.?[0-9](?:[eEpP][+-]|'?[A-Za-z0-9_$\x80-\U0010ffff]|\.)*+)
+    | (?P<word>[A-Za-z_$\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*+)
     | (?P<line>\n)
-    | (?P<blank>[^\S\n]++)
-    | (?P<sign><<=|>>=|<=>|->\*|\.\.\.|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|->|\+=|-=|\*=|/=|%=|&=|\|=
-        |\^=|::|\#\#|.)
+    | (?P<blank>[ \t\v\f\r]++)
+    | (?P<sign><<=|>>=|<=>|->\*|\.\*|\.\.\.|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|->|\+=|-=|\*=|/=|%=
+        |&=|\|=|\^=|::|\#\#|.)
     """,
     re.VERBOSE,
 )
@@ -37,14 +44,24 @@ _TOKEN = re.compile(
 def normal_digest(candidate: Candidate) -> str:
     """The digest of the normal form, without the chosen values of the tunables."""
     plan = candidate.plan.model_dump(mode="json", exclude={"name", "summary"})
-    code = candidate.code
-    if _LAYOUT.search(code):
-        return digest(digest_json(plan), code)
-    pieces = itertools.groupby(_pieces(_SPLICE.sub("", code)), key=_includes)
-    ordered = (sorted(group) if together else group for together, group in pieces)
+    code = _SPLICE.sub("", candidate.code)
+    pieces = [] if _LAYOUT.search(code) else list(_pieces(code))
+    if not pieces or any(map(_makes_tokens, pieces)):
+        return digest(digest_json(plan), candidate.code)
+    ordered = (
+        sorted(group) if together else group
+        for together, group in itertools.groupby(pieces, key=_includes)
+    )
     return digest(
         digest_json(plan), *(token for group in ordered for piece in group for token in piece)
     )
+
+
+def _makes_tokens(piece: tuple[str, ...]) -> bool:
+    """Whether it defines a macro that makes text of its arguments, blanks included, or one token of
+    two, perhaps one of _LAYOUT.
+    """
+    return piece[1:2] == ("#",) and ("#" in piece[2:] or "##" in piece[2:])
 
 
 def _includes(piece: tuple[str, ...]) -> bool:

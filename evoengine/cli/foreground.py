@@ -18,7 +18,7 @@ from evoengine.errors import EvoError, OutputError, StoreError, TaskError, Usage
 from evoengine.events import Event, RunEnded, RunStarted
 from evoengine.paths import RunPaths
 from evoengine.protocols import Store
-from evoengine.records import Outcome
+from evoengine.records import EndKind, Outcome
 from evoengine.report import as_json
 from evoengine.report.elite_evidence import EliteEvidence
 from evoengine.report.elites_table import elites_table
@@ -183,6 +183,8 @@ def _finish(paths: RunPaths, ended: RunEnded, as_json_wanted: bool) -> None:
         _say_where_it_is(paths)
     if not ended.complete:
         _say_how_to_resume(paths)
+    elif ended.kind in (EndKind.tokens, EndKind.cost):
+        output.say(f"to go on without a model: {command('resume', paths.root)} --generator tune")
 
 
 def _print_end(rows: RunRows, as_json_wanted: bool) -> None:

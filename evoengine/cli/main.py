@@ -22,7 +22,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from evoengine import __version__
-from evoengine.cli import streams
+from evoengine.cli import output, streams
 from evoengine.cli.audit import audit
 from evoengine.cli.cache import cache
 from evoengine.cli.doctor import doctor
@@ -137,7 +137,7 @@ def answer(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) ->
 def _fail(message: str, code: int, debug: bool) -> int:
     if debug:
         traceback.print_exc()
-    print(f"evoengine: {' '.join(message.split())}", file=sys.stderr)
+    output.say(f"evoengine: {' '.join(message.split())}")
     return code
 
 

@@ -31,8 +31,10 @@ def messages() -> Console:
 
 
 def say(text: str) -> None:
-    """Prints one line on stderr and flushes it."""
-    print(text, file=sys.stderr, flush=True)
+    """Prints one line on stderr and flushes it; what controls a terminal is replaced."""
+    from evoengine.report.format import printable
+
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def give(as_json: bool, text: Callable[[], str], table: Callable[[], RenderableType]) -> None:

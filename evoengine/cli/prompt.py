@@ -27,34 +27,41 @@ class OperatorName(StrEnum):
     crossover = "crossover"
 
 
+Task = Annotated[
+    str | None,
+    typer.Argument(metavar="TASK", help="A task file, or the name of a packaged task."),
+]
+Run = Annotated[
+    str | None,
+    typer.Option(metavar="RUN", help="Print the next prompt of this run, instead of a task's."),
+]
+Operator = Annotated[
+    OperatorName | None, typer.Option(help="What to ask for; by default the run's choice.")
+]
+UnusableReply = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Print the repair prompt that follows this unusable reply."),
+]
+DescribedDevice = Annotated[
+    str | None,
+    typer.Option(help="The device to describe, as for `run`; it is not used."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="The run's seed, which chooses tier and parents; 0 by default."),
+]
+
+
 def prompt(
-    task: Annotated[
-        str | None,
-        typer.Argument(metavar="TASK", help="A task file, or the name of a packaged task."),
-    ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="Print the next prompt of this run, instead of a task's."),
-    ] = None,
-    operator: Annotated[
-        OperatorName | None, typer.Option(help="What to ask for; by default the run's choice.")
-    ] = None,
-    reply: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Print the repair prompt that follows this unusable reply."
-        ),
-    ] = None,
+    task: Task = None,
+    run: Run = None,
+    operator: Operator = None,
+    reply: UnusableReply = None,
     kernel: StartingKernels = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="The device to describe, as for `run`; it is not used."),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="The run's seed, which chooses tier and parents; 0 by default."),
-    ] = None,
+    device: DescribedDevice = None,
+    seed: Seed = None,
     method: options.Method = None,
+    tier: options.Tiers = None,
     prompt_tokens: options.PromptTokens = None,
     prompts: options.PromptFolder = None,
     runs_dir: RunsDir = RUNS_DIR,
@@ -73,8 +80,10 @@ def prompt(
     from evoengine.report import as_json
     from evoengine.search import prompt_request
 
-    asked = _request(task, run, runs_dir, kernel or [], device, seed, method)
-    asked = replace(asked, settings=_settings(asked.settings, prompt_tokens, prompts))
+    asked = _request(task, run, runs_dir, kernel or [], device, seed, method, tier or [])
+    settings = _settings(asked.settings, prompt_tokens, prompts)
+    notes = [*asked.notes, *prompt_request.template_notes(settings)]
+    asked = replace(asked, settings=settings, notes=notes)
     rendered = prompt_request.render(asked, operator.value if operator else None, reply)
     facts = {**rendered.facts, **_size(rendered.prompt), "notes": asked.notes}
     for note in asked.notes:
@@ -97,6 +106,7 @@ def _request(
     device: str | None,
     seed: int | None,
     method: str | None,
+    tiers: list[str],
 ) -> PromptRequest:
     """The first request of a run of `task`, or the next one of `run`; raises EvoError."""
     from evoengine.cli.run_argument import find_run
@@ -109,11 +119,11 @@ def _request(
         )
     if run is None:
         return prompt_request.request_of_task(
-            str(task), kernels, device or "auto", seed or 0, method or "full"
+            str(task), kernels, device or "auto", seed or 0, method or "full", tiers
         )
-    if kernels or device or method or seed is not None:
+    if kernels or device or method or tiers or seed is not None:
         raise UsageError(
-            "--kernel, --device, --seed and --method are for a TASK; --run has its own"
+            "--kernel, --device, --seed, --method and --tier are for a TASK; --run has its own"
         )
     return prompt_request.request_of_run(find_run(run, runs_dir))
 

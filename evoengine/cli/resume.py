@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
@@ -40,6 +42,7 @@ def resume(
     check: Annotated[str | None, typer.Option(hidden=True)] = None,
     tier: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     method: Annotated[str | None, typer.Option(hidden=True)] = None,
+    lessons_from: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     time_limit: options.TimeLimit = None,
     quiet: options.Quiet = False,
     json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
@@ -47,46 +50,26 @@ def resume(
     """Continue a run that was stopped or killed, with its stored settings.
 
     An option changes a setting from here on, and the run records the change. Seed, device, checks,
-    starting kernels, method, tiers and the number of trials in flight cannot change, because the
-    results so far depend on them.
+    starting kernels, method, tiers, lessons of earlier runs and the number of trials in flight
+    cannot change, because the results so far depend on them.
     """
     from evoengine.cli.foreground import search
     from evoengine.cli.run_argument import find_run
     from evoengine.search.resume_run import resume_run
 
     paths = find_run(run, runs_dir)
-    _refuse(
-        {
-            "--seed": seed,
-            "--in-flight": in_flight,
-            "--kernel": kernel,
-            "--device": device,
-            "--check": check,
-            "--method": method,
-            "--tier": tier,
-        }
-    )
-    changed = options.run_options(context.params)
-
-    code = search(
-        paths,
-        lambda control: resume_run(paths, control, changed),
-        context.obj,
-        time_limit,
-        json,
-        quiet,
-    )
-    raise typer.Exit(code)
+    _refuse_fixed(context.params)
+    begin = partial(resume_run, paths, options=options.run_options(context.params))
+    raise typer.Exit(search(paths, begin, context.obj, time_limit, json, quiet))
 
 
-def _refuse(given: dict[str, object]) -> None:
+def _refuse_fixed(given: Mapping[str, Any]) -> None:
     """Raises UsageError for an option that would invalidate the results so far."""
     from evoengine.errors import UsageError
     from evoengine.search.changes import FIXED_OPTIONS
 
-    for name, value in given.items():
-        if value:
+    for name, why in FIXED_OPTIONS.items():
+        if given[name.removeprefix("--").replace("-", "_")]:
             raise UsageError(
-                f"a resume cannot change {name}: {FIXED_OPTIONS[name]}; leave it out, or start a"
-                " new run with it"
+                f"a resume cannot change {name}: {why}; leave it out, or start a new run with it"
             )

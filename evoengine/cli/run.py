@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +12,9 @@ from evoengine.cli import device_option
 from evoengine.cli import search_options as options
 from evoengine.cli.run_argument import RUNS_DIR, RunsDir
 from evoengine.cli.task_argument import StartingKernels, Task
+
+if TYPE_CHECKING:
+    from evoengine.search.choose_run import RunChoice
 
 Name = Annotated[
     str | None,
@@ -24,7 +29,7 @@ Trials = Annotated[
     typer.Option(min=1, help="The budget, including the starting kernels; by default the task's."),
 ]
 InFlight = Annotated[
-    int | None, typer.Option(min=1, help="The number of trials in flight at once.")
+    int | None, typer.Option(min=1, help="The number of trials in flight at once; 8 by default.")
 ]
 DespiteAudit = Annotated[
     bool,
@@ -91,33 +96,32 @@ def run(
     Ctrl-C stops the run, keeps everything so far and prints the command that resumes it.
     """
     from evoengine.cli.foreground import search
-    from evoengine.cli.run_argument import find_run
-    from evoengine.search.choose_run import choose_run, new_run_paths
+    from evoengine.search.choose_run import new_run_paths
     from evoengine.search.start_run import start_run
 
-    choice = choose_run(
-        task,
-        options.run_options(context.params),
-        seed=seed,
-        device=device,
-        checks=check,
-        kernels=kernel or [],
-        in_flight=in_flight,
-        method=method,
-        tiers=tier or [],
-        lessons_from=[find_run(text, runs_dir).root for text in lessons_from or []],
-        despite_audit=despite_audit,
-        measure_baselines=measure_baselines,
-        environ=context.obj,
-    )
+    choice = _choice(context.params, context.obj)
     paths = new_run_paths(runs_dir, name, choice.task)
+    begin = partial(start_run, choice, paths)
+    raise typer.Exit(search(paths, begin, context.obj, time_limit, json, quiet))
 
-    code = search(
-        paths,
-        lambda control: start_run(choice, paths, control),
-        context.obj,
-        time_limit,
-        json,
-        quiet,
+
+def _choice(given: Mapping[str, Any], environ: Mapping[str, str]) -> RunChoice:
+    """What the parameters of `run` say; raises EvoError."""
+    from evoengine.cli.run_argument import find_run
+    from evoengine.search.choose_run import choose_run
+
+    return choose_run(
+        given["task"],
+        options.run_options(given),
+        seed=given["seed"],
+        device=given["device"],
+        checks=given["check"],
+        kernels=given["kernel"] or [],
+        in_flight=given["in_flight"],
+        method=given["method"],
+        tiers=given["tier"] or [],
+        lessons_from=[find_run(run, given["runs_dir"]).root for run in given["lessons_from"] or []],
+        despite_audit=given["despite_audit"],
+        measure_baselines=given["measure_baselines"],
+        environ=environ,
     )
-    raise typer.Exit(code)

@@ -138,7 +138,7 @@ Tiers = Annotated[
         ),
     ),
 ]
-Model = Annotated[str | None, typer.Option(help="The model to ask.")]
+Model = Annotated[str | None, typer.Option(help="The model to ask; gpt-4.1 by default.")]
 Price = Annotated[
     str | None,
     typer.Option(
@@ -222,7 +222,7 @@ PromptTokens = Annotated[
         min=1,
         metavar="N",
         help=(
-            "The budget of a prompt in estimated tokens, without the kernels that it is about; 3300"
+            "The budget of a prompt in estimated tokens, without the kernels that it is about; 4000"
             " by default. What the task needs is always in it."
         ),
     ),
@@ -262,7 +262,7 @@ TuneShare = Annotated[
         metavar="X",
         help=(
             "With a generator that asks: the share of the trials that tune what the model has"
-            " written, without asking; 0.5 by default, 0 for none."
+            " written, without asking; 0 for none. 0.5 by default, with --method best_of_n 0."
         ),
     ),
 ]

@@ -44,6 +44,8 @@ def show(
 
     if lessons and trial is not None:
         raise UsageError("--lessons is about a whole run; leave --trial out")
+    if source and trial is None:
+        raise UsageError("--source is that of one trial: add --trial N")
     with RunReader(find_run(run, runs_dir)) as reader:
         if lessons:
             found = reader.lessons().all

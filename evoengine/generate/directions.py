@@ -19,15 +19,20 @@ BEGINNING = "- "  # of a line with a direction
 
 @dataclass(frozen=True)
 class DirectionDraw:
-    """Whose directions a prompt names: numbers count the trials that ask."""
+    """Whose directions a prompt names: numbers count the trials that ask.
+
+    A tuning trial that asks has the number of the next trial that does; so it draws half a round
+    `ahead`, where none of those in flight beside it is.
+    """
 
     run_seed: int
     own: int
     siblings: tuple[int, ...] = ()  # first samples in flight
+    ahead: bool = False
 
     def of(self, directions: Sequence[str]) -> str:
         """The direction of this trial; "" where there are none."""
-        return drawn(directions, self.run_seed, self.own) if directions else ""
+        return drawn(directions, self.run_seed, self.own, self.ahead) if directions else ""
 
     def of_siblings(self, directions: Sequence[str]) -> list[str]:
         """The other directions that are being tried, each once."""
@@ -37,12 +42,15 @@ class DirectionDraw:
 
 def direction_draw(request: Request, siblings: Sequence[int]) -> DirectionDraw:
     """The draw of this trial; `siblings` are the numbers of first samples in flight."""
-    return DirectionDraw(request.run_seed, request.asking, tuple(siblings))
+    return DirectionDraw(request.run_seed, request.asking, tuple(siblings), request.nothing_to_tune)
 
 
-def drawn(directions: Sequence[str], run_seed: int, number: int) -> str:
-    """Direction number `number` of a run: each round is another order of all of them."""
+def drawn(directions: Sequence[str], run_seed: int, number: int, ahead: bool = False) -> str:
+    """Direction number `number` of a run: each round is another order of all of them. With `ahead`
+    the one half a round after it, in the same round.
+    """
     round_number, place = divmod(number, len(directions))
+    place = (place + len(directions) // 2) % len(directions) if ahead else place
     order = list(directions)
     random.Random(derived_seed(run_seed, "directions", round_number)).shuffle(order)  # noqa: S311 - reproducible on purpose
     return order[place]

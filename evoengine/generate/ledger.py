@@ -163,7 +163,7 @@ class Ledger:
         worst = self._worst(prompt)
         while self._caps_below(self._most_spent + self._held + worst):
             if not self._holds:
-                raise self._exhausted(worst)
+                raise self._exhausted(worst, prompt)
             await self._freed.wait()
             worst = self._worst(prompt)
         hold = Hold(worst)
@@ -193,7 +193,7 @@ class Ledger:
         }
         return [kind for kind, exceeded in above.items() if exceeded]
 
-    def _exhausted(self, worst: Amount) -> Exhausted:
+    def _exhausted(self, worst: Amount, prompt: str) -> Exhausted:
         kind = self._caps_below(self._most_spent + worst)[0]
         lost = self._shown(self.lost, kind) if self._is_lost(kind) else ""
         spent = _amount(self.spent)
@@ -208,7 +208,9 @@ class Ledger:
             )
         verb = "cost" if kind is EndKind.cost else "take"
         return Exhausted(
-            f"{begin}, the next request can {verb} up to {self._shown(worst, kind)}", kind
+            f"{begin}, the next request can {verb} up to {self._shown(worst, kind)} (a prompt of"
+            f" {most_tokens(prompt):,} bytes, a reply of up to {self._most_tokens:,} tokens)",
+            kind,
         )
 
     def _is_lost(self, kind: EndKind) -> bool:

@@ -32,16 +32,16 @@ def lesson_texts(lessons: Iterable[Lesson]) -> Iterator[LessonText]:
 
 
 def lesson_text(lesson: Lesson) -> str:
-    """E.g. `L3 (trial 17, +4.1 % [2.8, 5.4], confirmed once on NVIDIA H200): one barrier a tile`;
-    of another run also its task.
+    """E.g. `L3 (trial 17, +4.1 % [2.8, 5.4] on NVIDIA H200, confirmed once): one barrier a tile`;
+    of another run with its task. What confirmed that may have been on this run's device.
     """
     facts = [
         f"task {lesson.task}" if lesson.run else f"trial {lesson.trial}",
-        lesson.effect_words,
+        f"{lesson.effect_words} on {lesson.device}",
         *([f"confirmed {_times(lesson.confirmed)}"] if lesson.confirmed else []),
         *([f"contradicted {_times(lesson.contradicted)}"] if lesson.contradicted else []),
     ]
-    return f"L{lesson.number} ({', '.join(facts)} on {lesson.device}): {lesson.claim}"
+    return f"L{lesson.number} ({', '.join(facts)}): {lesson.claim}"
 
 
 def _times(count: int) -> str:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evoengine.candidate.kernel_file import MAX_SOURCE_BYTES
 from evoengine.config import PromptSettings
 from evoengine.generate import directions, prompt_context
 from evoengine.generate.lesson_texts import lesson_texts
@@ -22,12 +23,14 @@ from evoengine.generate.parsed_reply import CUT, ParsedReply
 from evoengine.generate.prompt_context import PromptContext
 from evoengine.generate.prompt_facts import facts
 from evoengine.generate.prompt_parts import ALWAYS, Item, PromptPart, PromptText, fitted, part
+from evoengine.generate.reply_text import CONTROL
 from evoengine.generate.template_folder import TemplateFolder
 from evoengine.generate.token_estimate import estimated_tokens
 from evoengine.protocols import Evaluated, Request
 from evoengine.records import Reply, Status
 
-# characters of a reply that a repair prompt repeats: four times the longest seed
+# characters that a repair prompt repeats of a reply without a kernel, or with one that is too long
+# to be taken: four times the longest seed
 MAX_REPLY = 60_000
 
 # Ranks: what comes first where the budget does not cover all.
@@ -69,7 +72,8 @@ class Prompts:
         is_whole = parsed.kernel is not None and reply.finish_reason != CUT
         repair = part("repair", "repair.jinja", ALWAYS)
         more = {
-            "reply": (parsed.kernel or reply.text)[:MAX_REPLY],
+            "reply": _repeated(parsed.kernel or reply.text, parsed.kernel is not None),
+            "reply_characters": len(parsed.kernel or reply.text),
             "is_kernel": parsed.kernel is not None,
             "problem": parsed.problem,
             "truncated": reply.finish_reason == CUT,
@@ -93,7 +97,8 @@ class Prompts:
         context |= self._directions(choice, context)
 
         def render(template: str, items: Sequence[object]) -> str:
-            return self._templates.render(template, {**context, "items": items})
+            # a header's YAML can spell them, endpoints refuse some, and terminals obey them
+            return CONTROL.sub("", self._templates.render(template, {**context, "items": items}))
 
         # the budget is for what is said about these
         kernels = [item.source for item in context["parents"]] + [str(more.get("reply", ""))]
@@ -111,6 +116,12 @@ class Prompts:
             "direction": choice.direction.of(known),
             "other_directions": choice.direction.of_siblings(known),
         }
+
+
+def _repeated(text: str, is_kernel: bool) -> str:
+    """What a repair prompt repeats of `text`: all of a kernel file that could be taken."""
+    fits = is_kernel and len(text.encode()) <= MAX_SOURCE_BYTES
+    return text if fits else text[:MAX_REPLY]
 
 
 def _of_task(choice: OperatorChoice) -> list[PromptPart]:

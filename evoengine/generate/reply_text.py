@@ -33,7 +33,8 @@ _WANTED = (
     "expected one fenced block that begins with the line '/* evoengine' and holds the whole .cu"
     " file"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# no kernel needs one, and a terminal may obey it: control characters, and two that end lines
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _plain(text: str) -> str:
     text = (
         text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u2028", "\n")
     )
-    return _CONTROL.sub("", text)
+    return CONTROL.sub("", text)
 
 
 def _answer_of(text: str) -> str:

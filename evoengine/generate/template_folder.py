@@ -16,6 +16,7 @@ from jinja2 import FileSystemLoader, StrictUndefined, TemplateError, TemplateSyn
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evoengine import paths
+from evoengine.digest import digest
 from evoengine.errors import UsageError, hint
 
 SUFFIX = ".jinja"
@@ -40,6 +41,8 @@ class TemplateFolder:
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
+            # a run keeps the templates that it began with, and whose digests it stores
+            auto_reload=False,
         )
         self._environment.filters.update(filters or {})
         for name in self._environment.list_templates(extensions=[SUFFIX[1:]]):
@@ -69,6 +72,18 @@ class TemplateFolder:
             raise UsageError(f"{where}:{error.lineno}: {error.message}") from None
         except (TemplateError, UnicodeDecodeError, OSError) as error:
             raise UsageError(f"{name}: the template cannot be read: {_words(error)}") from None
+
+
+def template_digests(folder: Path) -> dict[str, str]:
+    """The digests of the templates in `folder`, by name; raises UsageError."""
+    try:
+        return {
+            str(path.relative_to(folder)): digest(path.read_bytes())
+            for path in sorted(folder.rglob(f"*{SUFFIX}"))
+            if path.is_file()
+        }
+    except OSError as error:
+        raise UsageError(f"--prompts: {folder} cannot be read: {error}") from None
 
 
 def _check_names(own: Path) -> None:

@@ -27,12 +27,16 @@ class _SourceOutcomes:
     outcomes: list[Outcome] = field(default_factory=list)
     trials: list[int] = field(default_factory=list)
     points: list[tuple[Point, float]] = field(default_factory=list)  # with their losses
+    seen: set[Point] = field(default_factory=set)
 
     def before(self, trial: int, space: SearchSpace) -> list[tuple[Point, float]]:
-        """Every configuration that was settled before `trial`, with its loss."""
+        """Every configuration that was settled before `trial`, with its loss: that of its first
+        trial, because a kernel that is sent again is refused or gets the same verdict.
+        """
         for outcome in self.outcomes:
             point = space.point(outcome.tunables)
-            if point is not None:
+            if point is not None and point not in self.seen:
+                self.seen.add(point)
                 self.trials.append(outcome.trial)
                 self.points.append((point, _loss(outcome)))
         self.outcomes.clear()

@@ -51,13 +51,17 @@ def tuned_configurations(
 
 
 def _tried(candidate: Candidate, outcomes: Sequence[Outcome]) -> list[_Tried]:
-    """Every configuration once, with its last outcome, oldest first."""
+    """Every configuration once, with its last outcome, oldest first; one that was refused, because
+    the kernel was sent again, says nothing of a configuration that was judged.
+    """
     defaults = {name: values[0] for name, values in candidate.plan.tunables.items()}
-    last = {
-        tuple({**defaults, **outcome.tunables}.items()): outcome
-        for outcome in outcomes
-        if outcome.tunables.keys() <= defaults.keys()
-    }
+    last: dict[tuple[tuple[str, int], ...], Outcome] = {}
+    for outcome in outcomes:
+        configuration = tuple({**defaults, **outcome.tunables}.items())
+        if not outcome.tunables.keys() <= defaults.keys():
+            continue
+        if outcome.status is not Status.rejected or configuration not in last:
+            last[configuration] = outcome
     values_of: dict[str, set[int]] = {}
     for configuration in last:
         for name, value in configuration:

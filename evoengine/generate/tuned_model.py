@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
@@ -58,6 +58,7 @@ class TunedModelGenerator:
         self._share = share
         self._known = TunableKernels()
         self._asked: list[int] = []  # the settled trials that asked, in order
+        self._proposing: set[int] = set()  # the trials in flight, but for those stored before
         # What the tuning trials in flight propose; None: nothing is left to tune, so it asks.
         self._decisions: dict[int, asyncio.Future[Proposal | None]] = {}
 
@@ -65,15 +66,18 @@ class TunedModelGenerator:
         self._model.tell(outcome)
         self._known.tell(outcome)
         self._decisions.pop(outcome.trial, None)  # from now on it is settled
+        self._proposing.discard(outcome.trial)
         if outcome.operator not in WITHOUT_ASKING:
             self._asked.append(outcome.trial)
 
     async def propose(self, request: Request, replies: Replies) -> Proposal:
+        self._proposing.add(request.trial)
         slots = TuningSlots(len(request.seeds), self._share)
         if slots.has(request.trial):
             tuned = await self._decide(request, slots, replies.has_reply)
             if tuned is not None:
                 return tuned
+            request = replace(request, nothing_to_tune=True)
         in_flight = await self._in_flight(request, slots)
         asked = bisect.bisect_left(self._asked, request.settled) + in_flight.asking
         return await self._model.ask(request, replies, asked)
@@ -100,11 +104,14 @@ class TunedModelGenerator:
     async def _in_flight(self, request: Request, slots: TuningSlots) -> _InFlight:
         """Waits for the decisions of the tuning trials before this one.
 
-        Those of trials that were proposed before a resume are in the store, and thus in `pending`.
+        What was proposed before a resume, perhaps with another share, is in the store, and thus in
+        `pending` at once.
         """
         before = [trial for trial in range(request.settled, request.trial) if slots.has(trial)]
         ours = {trial: self._decisions[trial] for trial in before if trial in self._decisions}
-        stored = await request.pending(lambda trial: slots.has(trial) and trial not in ours)
+        stored = await request.pending(
+            lambda trial: trial not in ours and (slots.has(trial) or trial not in self._proposing)
+        )
         decided = [await asyncio.shield(decision) for decision in ours.values()]
         tuned = tuple(
             proposal

@@ -28,6 +28,9 @@ class Effect:
 
 
 NO_EFFECT = Effect()
+# A kernel without an effect that is correct has no parent to compare it with; one that is rejected
+# was not judged, and may be a correct one that was sent again.
+SAYS_NOTHING = (Status.correct, Status.rejected)
 
 
 class Lessons:
@@ -83,7 +86,7 @@ class Lessons:
         shown = (
             lesson
             for lesson in self._lessons.values()
-            if not lesson.struck and (lesson.effect or lesson.status is not Status.correct)
+            if not lesson.struck and (lesson.effect or lesson.status not in SAYS_NOTHING)
         )
         return tuple(sorted(shown, key=_usefulness, reverse=True))
 

@@ -57,8 +57,9 @@ class Lineages:
     def add(self, outcome: Outcome) -> None:
         """Adds the final outcome of a settled trial.
 
-        A correct trial belongs to the island of its first parent if it is of that tier, else it
-        founds one; a failed one counts for the island of its first parent.
+        A correct trial belongs to the island, in its own tier, of the kernel that its first parent
+        descends from; without one it founds an island. A failed one counts for the island of its
+        first parent.
         """
         before = self._origin(outcome)
         founder = before[1] if before else outcome.trial

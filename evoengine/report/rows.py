@@ -226,6 +226,8 @@ class RunRows(Frozen):
     generator: str
     model: str = ""  # empty for a generator that asks no model
     method: str = ""  # of the search; empty for a generator that reads no replies
+    # tier -> its share of the trials that a model is asked for; empty as `method`
+    tier_shares: dict[str, float] = {}
     device: str
     modelled: bool = False  # whether its times are modelled
     created: str

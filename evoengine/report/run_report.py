@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -50,6 +50,7 @@ def run_head(rows: RunRows) -> Table:
         "device": rows.device,
         "generator": f"{rows.generator}, model {rows.model}" if rows.model else rows.generator,
         **({"method": rows.method} if rows.method else {}),
+        **({"tiers": _tiers(rows.tier_shares)} if rows.tier_shares else {}),
         "trials": (
             f"{rows.settled} of {rows.budget} settled" + (f"; {rows.ended}" if rows.ended else "")
         ),
@@ -73,6 +74,11 @@ def run_head(rows: RunRows) -> Table:
             f"{name}: {problem}" for name, problem in rows.baseline_problems.items()
         )
     return facts_grid(facts)
+
+
+def _tiers(shares: Mapping[str, float]) -> str:
+    """Each tier with its share in per cent."""
+    return ", ".join(f"{tier} {100 * share:.3g} %" for tier, share in shares.items())
 
 
 def _timing(rows: RunRows) -> str:

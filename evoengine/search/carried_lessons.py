@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evoengine.config import RunConfig
 from evoengine.errors import UsageError
 from evoengine.generate.method_registry import WITHOUT_LESSONS
 from evoengine.paths import RunPaths
@@ -24,7 +23,7 @@ def lessons_for(
     """
     if generator == "replay" and replay_from is not None and not lessons_from:
         with RunReader(RunPaths(Path(replay_from))) as reader:
-            return RunConfig.model_validate(reader.info.config).lessons
+            return reader.config.lessons
     if not lessons_from:
         return ()
     if generator != "openai":

@@ -7,11 +7,13 @@ is stored as a row of the run.
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from evoengine.config import RunConfig
+from evoengine.config import PromptSettings, RunConfig
 from evoengine.duration import duration
 from evoengine.errors import UsageError
+from evoengine.generate.template_folder import template_digests
 from evoengine.protocols import ChangeRow, Store
 from evoengine.records import RunInfo
 from evoengine.search.run_options import RunOptions
@@ -25,6 +27,7 @@ FIXED_OPTIONS = {
     "--check": "verdicts found with other checks are not comparable",
     "--tier": "the tiers that the proposals so far were meant for follow from it",
     "--method": "the proposals so far follow from it",
+    "--lessons-from": "the numbers by which replies name lessons so far follow from it",
 }
 
 # Settings of RunConfig that a fold over settled trials compares with what it finds.
@@ -70,7 +73,30 @@ def changed_config(config: RunConfig, options: RunOptions, proposed: int) -> Run
 def differences(before: RunConfig, after: RunConfig) -> tuple[str, ...]:
     """The changed settings, one line each, named by their options, e.g. `--trials 45 -> 90`."""
     old, new = _options(before), _options(after)
-    return tuple(f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name])
+    words = [f"{name} {old[name]} -> {new[name]}" for name in new if new[name] != old[name]]
+    if before.prompts.folder == after.prompts.folder:
+        words += template_changes(before.prompts, after.prompts)
+    return tuple(words)
+
+
+def with_templates(settings: PromptSettings) -> PromptSettings:
+    """`settings` with the digests of the templates in their folder; raises UsageError."""
+    if settings.folder is None:
+        return settings
+    return settings.model_copy(update={"templates": template_digests(Path(settings.folder))})
+
+
+def template_changes(before: PromptSettings, after: PromptSettings) -> list[str]:
+    """Which templates of the same folder differ, in one line; nothing where none does, or where it
+    is not known.
+    """
+    old, new = before.templates, after.templates
+    if old is None or new is None or old == new:
+        return []
+    found = [f"{name} changed" for name in new if name in old and old[name] != new[name]]
+    found += [f"{name} added" for name in new if name not in old]
+    found += [f"{name} removed" for name in old if name not in new]
+    return [f"templates in {after.folder}: {', '.join(found)}"]
 
 
 def current_info(store: Store) -> RunInfo | None:

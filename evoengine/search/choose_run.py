@@ -17,21 +17,23 @@ from evoengine.generate.ledger import price_of
 from evoengine.generate.method_registry import method_of
 from evoengine.generate.registry import kind_of
 from evoengine.paths import RunPaths, find_kernel, find_task
-from evoengine.records import Proposal, RunInfo
+from evoengine.records import Proposal
 from evoengine.search.carried_lessons import lessons_for
-from evoengine.search.changes import current_info
+from evoengine.search.changes import with_templates
 from evoengine.search.make_executor import find_device
 from evoengine.search.make_generator import check_generator
 from evoengine.search.roofline import refuse_without_work
-from evoengine.search.run_engine import SEED
 from evoengine.search.run_options import RunOptions
+from evoengine.search.run_reader import RunReader
+from evoengine.search.starting_kernels import SEED
 from evoengine.search.tier_options import tiers_from
-from evoengine.store.run_folder import open_run
+from evoengine.search.tried_templates import try_templates
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 DEFAULT_METHOD = str(RunConfig.model_fields["method"].default)
 DEFAULT_TUNE_SHARE = 0.5  # one configuration for each reply
+CONTROL = "best_of_n"  # the method that others are compared with: it samples and nothing else
 
 
 @dataclass(frozen=True)
@@ -71,22 +73,14 @@ def choose_run(
     """
     path = find_task(task).resolve()
     loaded = load_task(path)
-    files = [find_kernel(name, path.parent).resolve() for name in kernels or loaded.seeds_from]
-    if not files:
-        raise UsageError(
-            f"task {loaded.name} names no starting kernels; give some with --kernel FILE"
-        )
+    files = _kernel_files(kernels, loaded, path)
     generator, notices = _generator_name(options, environ)
-    address = base_url_from(environ) if generator == "openai" else None
-    settings = ModelSettings(base_url=address, cost_cap_usd=loaded.budget.cost_usd)
-    settings = with_price(settings.model_copy(update=options.model_settings))
+    settings = _model_settings(options, generator, loaded, environ)
     refuse_without_work(loaded, options.stop_at_roofline)
     chosen_device = find_device(device, loaded)
-    if measure_baselines and chosen_device.ordinal is None:
-        raise UsageError(
-            "--measure-baselines needs a GPU: without one times are modelled, and there are no"
-            " baselines"
-        )
+    if measure_baselines:
+        _refuse_without_gpu(chosen_device)
+    given = {"--method": method, "--tier": tiers}
     method = _method_name(method, options, generator)
     config = RunConfig(
         task=str(path),
@@ -96,9 +90,9 @@ def choose_run(
         model=settings,
         method=method,
         tiers=tiers_from(tiers, loaded),
-        prompts=PromptSettings(**options.prompt_settings),
+        prompts=with_templates(PromptSettings(**options.prompt_settings)),
         replay_from=str(Path(options.replay_from).resolve()) if options.replay_from else None,
-        tune_share=_tune_share(options, generator),
+        tune_share=_tune_share(options, generator, method),
         device=device,
         checks=parse_checks(checks, chosen_device),
         kernels=tuple(str(file) for file in files),
@@ -109,13 +103,57 @@ def choose_run(
     )
     seeds = [starting_kernel(file) for file in files]
     check_generator(config, environ)
-    if generator == "tune" and options.tune_share is not None:
-        notices = [*notices, "--tune-share has no effect: the built-in tuner tunes in every trial"]
-    if chosen_device.notice:
-        notices = [chosen_device.notice, *notices]
+    try_templates(config, loaded, seeds)
+    found = [chosen_device.notice] if chosen_device.notice else []
+    notices = [*found, *notices, *_useless_options(generator, options, given)]
     return RunChoice(
         loaded, path, config, chosen_device, seeds, notices, despite_audit, measure_baselines
     )
+
+
+def _model_settings(
+    options: RunOptions, generator: str, task: Task, environ: Mapping[str, str]
+) -> ModelSettings:
+    address = base_url_from(environ) if generator == "openai" else None
+    settings = ModelSettings(base_url=address, cost_cap_usd=task.budget.cost_usd)
+    return with_price(settings.model_copy(update=options.model_settings))
+
+
+def _kernel_files(kernels: list[str] | None, task: Task, task_path: Path) -> list[Path]:
+    """The files of the starting kernels: `kernels`, or those that the task names."""
+    folder = task_path.parent
+    files = [find_kernel(name, folder).resolve() for name in kernels or task.seeds_from]
+    if not files:
+        raise UsageError(
+            f"task {task.name} names no starting kernels; give some with --kernel FILE"
+        )
+    return files
+
+
+def _refuse_without_gpu(device: DeviceChoice) -> None:
+    if device.ordinal is None:
+        raise UsageError(
+            "--measure-baselines needs a GPU: without one times are modelled, and there are no"
+            " baselines"
+        )
+
+
+def _useless_options(generator: str, options: RunOptions, given: Mapping[str, object]) -> list[str]:
+    """Messages on the options that the generator does not heed; `given` are some more of them, by
+    name.
+    """
+    if generator != "tune":
+        return []
+    names = [name for name, value in given.items() if value]
+    names += ["--model"] if options.model else []
+    names += ["--prompts"] if options.prompts_folder else []
+    found = []
+    if names:
+        has = "have" if len(names) > 1 else "has"
+        found.append(f"{', '.join(names)} {has} no effect: the built-in tuner asks no model")
+    if options.tune_share is not None:
+        found.append("--tune-share has no effect: the built-in tuner tunes in every trial")
+    return found
 
 
 def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -129,10 +167,13 @@ def _generator_name(options: RunOptions, environ: Mapping[str, str]) -> tuple[st
         return "replay", []
     if environ.get("OPENAI_API_KEY"):
         return "openai", []
-    return "tune", [
+    note = (
         "no OPENAI_API_KEY: the built-in tuner searches the tunables that the kernels declare; no"
         " model is asked"
-    ]
+    )
+    if environ.get("OPENAI_BASE_URL"):
+        note += ", nor OPENAI_BASE_URL: --generator openai asks that without a key"
+    return "tune", [note]
 
 
 def _method_name(given: str | None, options: RunOptions, generator: str) -> str:
@@ -141,9 +182,7 @@ def _method_name(given: str | None, options: RunOptions, generator: str) -> str:
     """
     if generator != "replay" or options.replay_from is None:
         return method_name(given)
-    with open_run(RunPaths(Path(options.replay_from)), read_only=True) as replayed:
-        info = replayed.store.get(RunInfo)
-    recorded = RunConfig.model_validate(info.config).method if info else DEFAULT_METHOD
+    recorded = _settings_of(options.replay_from).method
     if given not in (None, recorded):
         raise UsageError(
             f"--method {given}: the replayed run's prompts followed the method {recorded}; leave"
@@ -158,15 +197,24 @@ def method_name(given: str | None) -> str:
     return given or DEFAULT_METHOD
 
 
-def _tune_share(options: RunOptions, generator: str) -> float:
+def default_tune_share(method: str) -> float:
+    """The share of the trials that tune where none is given."""
+    return 0.0 if method == CONTROL else DEFAULT_TUNE_SHARE
+
+
+def _tune_share(options: RunOptions, generator: str, method: str) -> float:
     """The share that is given; else, of a replay, that of the run it replays."""
     if options.tune_share is not None:
         return options.tune_share
     if generator != "replay" or options.replay_from is None:
-        return DEFAULT_TUNE_SHARE
-    with open_run(RunPaths(Path(options.replay_from)), read_only=True) as replayed:
-        info = current_info(replayed.store)
-    return RunConfig.model_validate(info.config).tune_share if info else DEFAULT_TUNE_SHARE
+        return default_tune_share(method)
+    return _settings_of(options.replay_from).tune_share
+
+
+def _settings_of(run: str) -> RunConfig:
+    """The current settings of a stored run; raises StoreError, UsageError if it has not begun."""
+    with RunReader(RunPaths(Path(run))) as reader:
+        return reader.config
 
 
 def starting_kernel(file: Path) -> Proposal:

@@ -12,6 +12,10 @@ class ElitesSoFar:
         self._none = empty.copy()
         self._after: list[Population] = []
 
+    def __len__(self) -> int:
+        """How many trials are noted."""
+        return len(self._after)
+
     def add(self, population: Population) -> None:
         """Notes the elites after the next trial."""
         last = self._after[-1] if self._after else self._none

@@ -48,7 +48,13 @@ from evoengine.search.elites_so_far import ElitesSoFar
 from evoengine.search.evaluated_trials import EvaluatedTrials
 from evoengine.search.final_verdicts import FinalVerdicts
 from evoengine.search.run_lessons import RunLessons
-from evoengine.search.settled_trials import SettledTrial, add_to, is_verified, settled_trials
+from evoengine.search.settled_trials import (
+    SettledTrial,
+    add_to,
+    fold_into_population,
+    is_verified,
+    settled_trials,
+)
 from evoengine.search.stored_replies import StoredReplies
 from evoengine.search.trial_candidate import (
     candidate_of,
@@ -104,7 +110,8 @@ class Engine:
         self.population = Population.of_run(config.places, environment, timing_version)
         self._elites_so_far = ElitesSoFar(self.population)
         self._settled = 0
-        self._verdicts = TrialVerdicts(store, executor, now, self._progress)
+        self._last_stored = -1  # the last trial with a proposal or a reply when the search begins
+        self._verdicts = TrialVerdicts(store, executor, config.in_flight, now, self._progress)
         self._evaluated = EvaluatedTrials(store)
         lessons = RunLessons(
             store, config, environment, lambda trial: self._evaluated.get(trial).verdict.is_coarse
@@ -135,11 +142,6 @@ class Engine:
         window = trial - self.config.in_flight
         return max(window, len(self.seeds) - 1) if trial >= len(self.seeds) else window
 
-    def _elites_up_to_horizon(self, trial: int) -> Population | None:
-        """The elites by which `trial` is judged; None until they are known."""
-        horizon = self.horizon(trial)
-        return self._elites_so_far.after(horizon) if horizon < self._settled else None
-
     def next_request(self) -> tuple[Request, bool]:
         """The request for the first trial that is not stored, and whether it is final.
 
@@ -169,6 +171,21 @@ class Engine:
             while stored and stored[0][0] <= self.horizon(trial + 1):
                 yield stored.popleft()
 
+    def _share_stored(self) -> None:
+        """Shares the stored verdicts of trials in flight, by the elites that they were judged by:
+        what was settled when such a trial began is in the store, though not all of it here.
+        """
+        population = self._elites_so_far.after(-1).copy()
+        stored = ElitesSoFar(population)
+        for _ in fold_into_population(self.store.trials(), population):
+            stored.add(population)
+
+        def elites_of(trial: int) -> Population | None:
+            horizon = self.horizon(trial)
+            return stored.after(horizon) if horizon < len(stored) else None
+
+        self._verdicts.share_stored(self._settled, elites_of)
+
     async def run(
         self,
         stop: asyncio.Event,
@@ -182,10 +199,13 @@ class Engine:
         are paid for, unless `stop_now` is set as well. `stopped` returns why `stop` was set.
         """
         self._stopped = stopped
+        self._last_stored = max(
+            (trial for trial, _ in self.store.trials(self._settled)), default=-1
+        )
         stopping = asyncio.create_task(stop.wait())
         try:
             try:
-                self._verdicts.share_stored(self._settled, self._elites_up_to_horizon)
+                self._share_stored()
                 ended = await self._search(stopping)
             finally:
                 await self._cancel_in_flight(stop_now)
@@ -221,13 +241,15 @@ class Engine:
     @property
     def _last_trial(self) -> int:
         """The last trial that is proposed. Once an early end is reached: the last one that is
-        proposed without the trial that reached it.
+        proposed without the trial that reached it, or that was paid for before this process, whose
+        limits may be smaller.
         """
         budget, reached = self.config.trials - 1, self._early_end.reached
         if reached is None:
             return budget
         under_way = range(reached.trial, reached.trial + self.config.in_flight)
-        return min(budget, max(it for it in under_way if self.horizon(it) < reached.trial))
+        last = max(it for it in under_way if self.horizon(it) < reached.trial)
+        return min(budget, max(last, self._last_stored))
 
     async def _settle_through(self, last: int, stopping: asyncio.Task[bool]) -> bool:
         """Settles trials in order up to `last`; returns False if `stopping` is done first."""
@@ -279,10 +301,10 @@ class Engine:
         place = add_to(self.population, settled)
         first, final = settled.first, settled.outcome
         self._evaluated.add(first.trial, settled.verified is not None, evaluated)
-        self._verdicts.add(settled)
         self._settled = first.trial + 1
         self._first_outcomes.pop(self._settled - 2 * self.config.in_flight, None)
         self._elites_so_far.add(self.population)
+        self._verdicts.add(settled)
         self._early_end.add(first.trial, self.population)
         self._requests.add(final)
         self.generator.tell(final)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from evoengine.candidate import kernel_file
 from evoengine.config import PromptSettings, RunConfig
-from evoengine.digest import derived_seed
 from evoengine.errors import UsageError, hint
 from evoengine.evaluate.compile.includes import check_includes
 from evoengine.evaluate.device_choice import choose_device
@@ -20,16 +18,17 @@ from evoengine.generate.prompt_parts import PromptText
 from evoengine.generate.prompt_templates import Prompts
 from evoengine.generate.tuning_slots import TuningSlots
 from evoengine.paths import RunPaths, find_kernel, find_task
-from evoengine.protocols import Evaluated, Exhausted, Island, Replies, Request
-from evoengine.records import Elite, Outcome, Proposal, Reply, Status, Verdict, outcome_of
-from evoengine.search.choose_run import DEFAULT_TUNE_SHARE, starting_kernel
+from evoengine.protocols import Evaluated, Exhausted, Replies, Request
+from evoengine.records import Outcome, Reply
+from evoengine.search.changes import template_changes, with_templates
+from evoengine.search.choose_run import default_tune_share, starting_kernel
 from evoengine.search.engine import Engine
-from evoengine.search.run_engine import starting_kernels
 from evoengine.search.run_reader import RunReader
+from evoengine.search.starting_kernels import starting_kernels
+from evoengine.search.tier_options import tiers_from
+from evoengine.search.unevaluated_request import unevaluated, unevaluated_request
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
-
-PLACES = int(RunConfig.model_fields["places"].default)
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,15 @@ class RenderedPrompt:
 
 
 def request_of_task(
-    text: str, kernels: list[str], device: str, seed: int, method: str = "full"
+    text: str,
+    kernels: list[str],
+    device: str,
+    seed: int,
+    method: str = "full",
+    tiers: Sequence[str] = (),
 ) -> PromptRequest:
-    """The first request of a run of the task; raises TaskError, UsageError, CandidateError,
-    DeviceError.
+    """The first request of a run of the task, which searches `tiers`, given as to `run`; raises
+    TaskError, UsageError, CandidateError, DeviceError.
     """
     path = find_task(text).resolve()
     task = load_task(path)
@@ -64,20 +68,12 @@ def request_of_task(
         choose_device(device, task.target.arch if task.target else None, missing=list)
     )
     files = [find_kernel(name, path.parent) for name in kernels or task.seeds_from]
-    seeds = tuple(_unevaluated(trial, file, task) for trial, file in enumerate(files))
-    request = Request(
-        trial=len(files),
-        seed=derived_seed(seed, len(files)),
-        task=task,
-        environment=environment,
-        seeds=seeds,
-        elites=_as_elites(seeds),
-        recent=(),
-        pending=_nothing_pending,
-        run_seed=seed,
-        islands=_as_islands(seeds),
-        settled=len(files),
-        tuning_trials=TuningSlots(len(files), DEFAULT_TUNE_SHARE).before(task.budget.trials),
+    seeds = tuple(_starting(trial, file, task) for trial, file in enumerate(files))
+    tuning = TuningSlots(len(files), default_tune_share(method)).before(task.budget.trials)
+    request = replace(
+        unevaluated_request(task, environment, seeds, seed),
+        tuning_trials=tuning,
+        tiers=tiers_from(tiers, task),
     )
     note = (
         "no kernel is evaluated: the starting kernels have no times, are in the task's order and"
@@ -86,45 +82,17 @@ def request_of_task(
     return PromptRequest(task.name, path, request, [note] if files else [], method=method)
 
 
-def _unevaluated(trial: int, file: Path, task: Task) -> Evaluated:
-    proposal = starting_kernel(file)
-    tier = kernel_file.parse(proposal.source or "", str(file)).plan.precision
-    if tier not in task.tiers:
+def _starting(trial: int, file: Path, task: Task) -> Evaluated:
+    """The kernel in `file` as if it were correct; raises UsageError where its tier is none of the
+    task's.
+    """
+    found = unevaluated(trial, starting_kernel(file))
+    if found.outcome.tier not in task.tiers:
         raise UsageError(
-            f"{file}: precision {tier!r} is not a tier of task {task.name}{hint('', task.tiers)}"
+            f"{file}: precision {found.outcome.tier!r} is not a tier of task"
+            f" {task.name}{hint('', task.tiers)}"
         )
-    verdict = Verdict(status=Status.correct, reason="not evaluated", tier=tier)
-    return Evaluated(outcome_of(trial, proposal, verdict), proposal.source or "", verdict)
-
-
-def _as_elites(seeds: tuple[Evaluated, ...]) -> tuple[tuple[Elite, Evaluated], ...]:
-    """The first seeds of each tier as its elites."""
-    taken: Counter[str] = Counter()
-    held = []
-    for evaluated in seeds:
-        tier = evaluated.outcome.tier
-        taken[tier] += 1
-        if taken[tier] <= PLACES:
-            held.append((Elite(tier=tier, place=taken[tier], outcome=evaluated.outcome), evaluated))
-    return tuple(sorted(held, key=lambda pair: (pair[0].tier, pair[0].place)))
-
-
-def _as_islands(seeds: tuple[Evaluated, ...]) -> tuple[Island, ...]:
-    """One island for each of the first seeds of a tier."""
-    return tuple(
-        Island(
-            tier=elite.tier,
-            founder=elite.outcome.trial,
-            elites=((elite.model_copy(update={"place": 1}), evaluated),),
-            recent=(),
-            trials_without_gain=0,
-        )
-        for elite, evaluated in _as_elites(seeds)
-    )
-
-
-async def _nothing_pending(wanted: object) -> tuple[Proposal, ...]:
-    return ()
+    return found
 
 
 def request_of_run(paths: RunPaths) -> PromptRequest:
@@ -206,6 +174,14 @@ class _ReadOnlyParts:
 
     async def close(self) -> None:
         """Has nothing to close."""
+
+
+def template_notes(settings: PromptSettings) -> list[str]:
+    """That templates of a run have changed since it read them; mostly nothing."""
+    return [
+        f"{line}, since the run read them: a resume sends this prompt and records the change"
+        for line in template_changes(settings, with_templates(settings))
+    ]
 
 
 def render(

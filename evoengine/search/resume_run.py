@@ -12,7 +12,13 @@ from evoengine.events import Notice, Observer, RunEnded
 from evoengine.paths import RunPaths
 from evoengine.protocols import ChangeRow
 from evoengine.records import Environment, RunInfo, SettingsChange
-from evoengine.search.changes import changed_config, changes_of, current_info, differences
+from evoengine.search.changes import (
+    changed_config,
+    changes_of,
+    current_info,
+    differences,
+    with_templates,
+)
 from evoengine.search.choose_run import base_url_from, with_price
 from evoengine.search.clock import utc_now
 from evoengine.search.control import Control
@@ -24,6 +30,8 @@ from evoengine.search.run_engine import run_engine, start_executor
 from evoengine.search.run_identity import refuse_other_timing
 from evoengine.search.run_options import RunOptions
 from evoengine.search.settled_trials import count_settled
+from evoengine.search.starting_kernels import starting_kernels
+from evoengine.search.tried_templates import try_templates
 from evoengine.store.run_folder import open_run
 from evoengine.store.sqlite_store import SqliteStore
 from evoengine.task.schema import Task
@@ -43,6 +51,7 @@ async def resume_run(
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
         refuse_without_work(task, config.stop_at_roofline)
         check_generator(config, control.environ)
+        try_templates(config, task, starting_kernels(store, config))
         device = find_device(_device_to_request(info, config), task)
         if device.notice:
             control.observe(Notice(device.notice))
@@ -73,7 +82,8 @@ def resumed_info(
     settings = with_price(after.model) if options.model or options.price_usd else after.model
     if after.generator == "openai" and environ.get("OPENAI_BASE_URL"):
         settings = settings.model_copy(update={"base_url": base_url_from(environ)})
-    after = after.model_copy(update={"model": settings})
+    prompts = with_templates(after.prompts) if after.generator == "openai" else after.prompts
+    after = after.model_copy(update={"model": settings, "prompts": prompts})
     words = differences(before, after)
     return info.model_copy(update={"config": after.model_dump(mode="json")}), words
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 
 from evoengine.config import RunConfig
@@ -10,20 +9,18 @@ from evoengine.events import Notice, Observer, RunEnded, RunStarted, Spent
 from evoengine.protocols import (
     Executor,
     ExecutorStart,
-    ProposalRow,
     Store,
     VerdictRow,
 )
-from evoengine.records import Environment, Proposal, RunInfo, Usage
+from evoengine.records import Environment, RunInfo, Usage
 from evoengine.search.changes import limits_from
 from evoengine.search.control import Control
 from evoengine.search.engine import Engine
 from evoengine.search.make_generator import open_generator
 from evoengine.search.run_ends import store_end
 from evoengine.search.settled_trials import count_settled
+from evoengine.search.starting_kernels import starting_kernels
 from evoengine.task.schema import Task
-
-SEED = "seed"  # the operator of a starting kernel's proposal
 
 
 async def start_executor(executor: Executor, control: Control) -> ExecutorStart | None:
@@ -69,13 +66,3 @@ async def run_engine(
         ended = await engine.run(control.stop, control.stop_now, control.ended)
     store_end(store, ended, count_settled(store, config, environment))
     return ended
-
-
-def starting_kernels(store: Store, config: RunConfig) -> list[Proposal]:
-    """The starting kernels of a stored run: the proposals of its first trials.
-
-    A budget of few trials may hold fewer of them than its settings name.
-    """
-    rows = (store.get(ProposalRow, trial) for trial in range(len(config.kernels)))
-    found = itertools.takewhile(lambda row: row is not None and row.proposal.operator == SEED, rows)
-    return [row.proposal for row in found if row]

@@ -34,8 +34,13 @@ class RunOptions:
     @property
     def prompt_settings(self) -> dict[str, Any]:
         """The given ones that are fields of PromptSettings, by name."""
-        found = {"tokens": self.prompt_tokens, "folder": self.prompts_folder}
-        return {name: value for name, value in found.items() if value is not None}
+        found: dict[str, Any] = {}
+        if self.prompt_tokens is not None:
+            found["tokens"] = self.prompt_tokens
+        if self.prompts_folder is not None:
+            # the digests belonged to the other folder
+            found |= {"folder": self.prompts_folder, "templates": None}
+        return found
 
     @property
     def model_settings(self) -> dict[str, Any]:

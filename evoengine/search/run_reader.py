@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from pydantic import ValidationError
+
 from evoengine.config import RunConfig
-from evoengine.errors import UsageError
+from evoengine.errors import StoreError, UsageError
+from evoengine.generate.tier_shares import shares_of
 from evoengine.generate.tuned_model import TUNE
 from evoengine.paths import RunPaths
 from evoengine.population.elites import Population, has_races
 from evoengine.records import Elite, Environment, Outcome, RunInfo, Status
 from evoengine.report.files import RunFolderFiles
-from evoengine.report.rows import RunRows, TrialDetail
+from evoengine.report.rows import EliteRow, RunRows, TrialDetail, TrialRow
 from evoengine.report.rows_from_store import (
     FirstCorrectTimes,
     display_name,
@@ -28,6 +31,7 @@ from evoengine.search.changes import changes_of, current_info
 from evoengine.search.run_ends import current_end
 from evoengine.search.run_lessons import RunLessons
 from evoengine.search.settled_trials import SettledTrial, fold_into_population
+from evoengine.search.starting_kernels import starting_kernels
 from evoengine.store.run_folder import RunFolder, open_run
 from evoengine.task.schema import Task
 
@@ -75,6 +79,18 @@ class RunReader:
         return found
 
     @property
+    def config(self) -> RunConfig:
+        """The current settings; raises StoreError where this version does not know them."""
+        try:
+            return RunConfig.model_validate(self.info.config)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise StoreError(
+                f"{self.paths.database}: the settings of the run are not those of this version:"
+                f" {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            ) from None
+
+    @property
     def environment(self) -> Environment | None:
         """The device and software versions of the verdicts."""
         found = self.info.environment
@@ -86,8 +102,9 @@ class RunReader:
 
     def settled(self) -> SettledRun:
         """The settled trials and the elites after them."""
-        places = RunConfig.model_validate(self.info.config).places
-        population = Population.of_run(places, self.environment, self.info.timing_version)
+        population = Population.of_run(
+            self.config.places, self.environment, self.info.timing_version
+        )
         trials = list(fold_into_population(self.folder.store.trials(), population))
         return SettledRun(trials, population.elites)
 
@@ -97,7 +114,7 @@ class RunReader:
         verified = {item.first.trial for item in settled_run.trials if item.verified is not None}
         found = RunLessons(
             self.folder.store,
-            RunConfig.model_validate(self.info.config),
+            self.config,
             self.environment,
             lambda trial: trial not in verified and self.stored.is_coarse(trial),
         )
@@ -109,13 +126,12 @@ class RunReader:
         """The rows that are shown of the run."""
         info, settled_run = self.info, self.settled()
         outcomes = settled_run.outcomes
-        places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
         store, environment, first_times = (
             self.folder.store,
             self.environment,
             self._first_correct_times(outcomes),
         )
-        changed_of, spent = self.stored.changed_of, store.spent()
+        spent = store.spent()
         end = current_end(store, len(outcomes))
         return RunRows(
             name=info.name,
@@ -124,6 +140,7 @@ class RunReader:
             generator=str(info.config.get("generator", "")),
             model=model_name(info.config),
             method=method_name(info.config),
+            tier_shares=self._tier_shares(outcomes),
             device=environment.device if environment else "",
             modelled=first_times.modelled,
             created=info.created,
@@ -148,30 +165,49 @@ class RunReader:
             baselines=info.baselines,
             baseline_us=info.baseline_us,
             baseline_problems=info.baseline_problems,
-            elites=tuple(
-                elite_row(
-                    elite,
-                    self.stored.evidence_of(elite.outcome.trial),
-                    first_times,
-                    changed_of,
-                    Task.model_validate(info.task).tiers,
-                )
-                for elite in settled_run.elites
-            ),
-            trials=(
-                tuple(
-                    trial_row(
-                        outcome,
-                        places.get(outcome.trial),
-                        first_times,
-                        changed_of,
-                        self._marks_of(trial),
-                    )
-                    for outcome, trial in zip(outcomes, settled_run.trials, strict=True)
-                )
-                if with_trials
-                else ()
-            ),
+            elites=self._elite_rows(settled_run, first_times),
+            trials=self._trial_rows(settled_run, first_times) if with_trials else (),
+        )
+
+    def _tier_shares(self, outcomes: list[Outcome]) -> dict[str, float]:
+        """The share of each tier in the trials that ask; empty where nothing asks, and before the
+        starting kernels are settled, whose tiers count.
+        """
+        config = RunConfig.model_validate(self.info.config)
+        seeds = starting_kernels(self.folder.store, config)
+        if not method_name(self.info.config) or len(outcomes) < len(seeds):
+            return {}
+        begun = {outcome.tier for outcome in outcomes[: len(seeds)]}
+        return shares_of(config.tiers, Task.model_validate(self.info.task), begun)
+
+    def _elite_rows(
+        self, settled_run: SettledRun, first_times: FirstCorrectTimes
+    ) -> tuple[EliteRow, ...]:
+        tiers = Task.model_validate(self.info.task).tiers
+        return tuple(
+            elite_row(
+                elite,
+                self.stored.evidence_of(elite.outcome.trial),
+                first_times,
+                self.stored.changed_of,
+                tiers,
+            )
+            for elite in settled_run.elites
+        )
+
+    def _trial_rows(
+        self, settled_run: SettledRun, first_times: FirstCorrectTimes
+    ) -> tuple[TrialRow, ...]:
+        places = {elite.outcome.trial: elite.place for elite in settled_run.elites}
+        return tuple(
+            trial_row(
+                outcome,
+                places.get(outcome.trial),
+                first_times,
+                self.stored.changed_of,
+                self._marks_of(trial),
+            )
+            for outcome, trial in zip(settled_run.outcomes, settled_run.trials, strict=True)
         )
 
     def _first_correct_times(self, outcomes: list[Outcome]) -> FirstCorrectTimes:

@@ -1,4 +1,4 @@
-"""One verdict for identical candidates in flight: the first is evaluated, the others wait."""
+"""One verdict for identical candidates: the first is evaluated, the others wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evoengine.records import Verdict
 
 
 class SharedVerdicts:
-    """The verdicts of the trials in flight, finished or not, by candidate key.
+    """Verdicts, finished or not, by candidate key, until they are forgotten.
 
     Which of several identical candidates is evaluated depends on timing; all get its verdict, so
     its key must hold all that decides the verdict.
@@ -26,7 +26,7 @@ class SharedVerdicts:
         evaluate: Callable[[], Awaitable[Verdict]],
         on_wait: Callable[[int], None],
     ) -> Verdict:
-        """The verdict of a trial in flight with the same `key`, else of `evaluate()`.
+        """The verdict of a trial with the same `key`, else of `evaluate()`.
 
         `on_wait` is called with the number of the trial that is waited for.
         """
@@ -48,12 +48,12 @@ class SharedVerdicts:
         return verdict
 
     def add(self, key: str, trial: int, verdict: Verdict) -> None:
-        """Adds the stored verdict of a trial in flight."""
+        """Adds the stored verdict of a trial."""
         if key not in self._by_key:
             self._add_future(key, trial).set_result(verdict)
 
     def forget(self, trial: int) -> None:
-        """Removes the verdict of a settled trial; from now on it is read from the store."""
+        """Removes the verdict of a trial."""
         self._by_key = {key: item for key, item in self._by_key.items() if item[0] != trial}
 
     def _add_future(self, key: str, trial: int) -> asyncio.Future[Verdict]:

@@ -93,9 +93,61 @@ def test_increments_and_two_signs_are_told_apart() -> None:
         assert digest_of(f"{HEADER}int a = {first};") != digest_of(f"{HEADER}int a = {second};")
 
 
-def test_code_that_names_its_lines_is_compared_as_it_is() -> None:
-    source = WHOLE + "int line = __LINE__;"
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        # the first is an error of a compiler, which a model mends as in the second
+        ('asm("mov"TYPE" %0;");', 'asm("mov" TYPE " %0;");'),
+        ("int\u00a0a;", "int a;"),
+        ("int a = b. *c;", "int a = b.*c;"),
+        ("int a = b < :0: >;", "int a = b <:0:>;"),
+        # a prefix, and a macro with its name
+        ('auto a = L"x";', 'auto a = L "x";'),
+        ("auto a = u8'x';", "auto a = u8 'x';"),
+        # names in other letters
+        ("int a\u00e9;", "int a \u00e9;"),
+        ("int a\\u00e9;", "int a \\u00e9;"),
+        ("int a = 1\u00e9;", "int a = 1 \u00e9;"),
+    ],
+)
+def test_what_stands_together_counts_where_a_blank_would_part_it(first: str, second: str) -> None:
+    assert digest_of(HEADER + first) != digest_of(HEADER + second)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "int line = __LINE__;",
+        "int line = __LI\\\nNE__;",
+        "int line = __builtin_LINE();",
+        'const char* text = R\\\n"( a  b )";',
+        "#define JOINED(a, b) a ## b\nint line = JOINED(__LI, NE__);",
+        "%:define JOINED(a, b) a %:%: b\nint line = JOINED(__LI, NE__);",
+    ],
+)
+def test_code_that_names_its_lines_is_compared_as_it_is(code: str) -> None:
+    source = WHOLE + code
     assert digest_of(source.replace(" // the element", "")) != digest_of(source)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("#define TEXT(x) #x\nasm(TEXT(a + b));", "#define TEXT(x) #x\nasm(TEXT(a+b));"),
+        ("%:define TEXT(x) %:x\nasm(TEXT(a + b));", "%:define TEXT(x) %:x\nasm(TEXT(a+b));"),
+        ("%:define ONE (x) 1\nint a = ONE(2);", "%:define ONE(x) 1\nint a = ONE(2);"),
+        ("??=define ONE (x) 1\nint a = ONE(2);", "??=define ONE(x) 1\nint a = ONE(2);"),
+    ],
+)
+def test_blanks_count_where_a_macro_makes_text_or_has_another_sign(first: str, second: str) -> None:
+    assert digest_of(HEADER + first) != digest_of(HEADER + second)
+
+
+@pytest.mark.parametrize("end", ["\\ ", "\\\t", "??/"])
+def test_a_line_that_not_every_compiler_goes_on_with_is_compared_as_it_is(end: str) -> None:
+    remark = f"// note {end}\nint a = 1;\n"
+    for other in ("// note\nint a = 1;\n", "// note int a = 1;\n"):
+        assert digest_of(HEADER + remark) != digest_of(HEADER + other)
 
 
 def test_seeds_differ_in_their_normal_forms() -> None:

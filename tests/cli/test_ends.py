@@ -208,7 +208,11 @@ def test_a_cap_on_tokens_ends_a_run_and_a_larger_one_goes_on(tmp_path: Path, cal
     rows = shown(call)
     assert rows["ended_by"] == "tokens" and rows["settled"] == 2 + sent
     assert rows["ended"].startswith(f"cap of 60,000 tokens: {10_000 * sent:,} tokens spent, the")
+    assert re.search(
+        r" \(a prompt of [\d,]+ bytes, a reply of up to 1,000 tokens\)$", rows["ended"]
+    )
     assert state(call) == "complete"
+    assert re.search(r"to go on without a model: \S.* resume one .*--generator tune\n", err)
     before = sent
     code, err, sent = _served(tmp_path, "resume", "one", "--token-cap", "80000")
     assert code == 0 and 1 <= sent <= 2, err
@@ -219,6 +223,19 @@ def test_a_cap_on_tokens_ends_a_run_and_a_larger_one_goes_on(tmp_path: Path, cal
     assert rows["changes"][0].endswith("--token-cap 60000 -> 80000")
     with SqliteStore(tmp_path / "runs" / "one" / "run.db", read_only=True) as store:
         assert store.spent().unanswered.requests == 0
+
+
+def test_a_run_that_a_cap_ended_goes_on_without_a_model(tmp_path: Path, call: Call) -> None:
+    task = write_task(tmp_path / "tasks")
+    _, err, sent = _served(tmp_path, "run", str(task), *_ASKING, "--token-cap", "60000")
+    before = shown(call)
+    assert before["ended_by"] == "tokens", err
+    code, err, sent = _served(tmp_path, "resume", "one", "--generator", "tune")
+    after = shown(call)
+    assert (code, sent, after["ended_by"], after["settled"]) == (0, 0, "trials", 16), err
+    assert after["usage"] == before["usage"]
+    assert {trial["operator"] for trial in after["trials"][before["settled"] :]} >= {"tune"}
+    assert "to go on without a model" not in err
 
 
 _ASKING = (

@@ -128,6 +128,16 @@ def test_a_run_that_such_a_reply_ended_continues_when_resumed(
     assert status is Status.rejected and words in reason
 
 
+def test_what_an_endpoint_says_does_not_control_the_terminal(
+    scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(error(403, "\x1b[2J no \x9b31m")) as server:
+        asking(server, monkeypatch)
+        found = scripted("run", task, "--run", "one", "--generator", "openai")
+    assert found.code == 8 and "[2J no" in found.err
+    assert not {"\x1b", "\x9b"} & set(found.err)
+
+
 def test_hostile_replies_get_verdicts_from_real_compilers_and_the_emulator(
     call: Call, task: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,25 @@ def test_a_replay_has_the_numbers_of_the_run_it_replays(teaching: Call, task: Pa
     replay = ("run", task, "--replay-from", "two", "--trials", "6", "--in-flight", "2")
     assert teaching(*replay, "--run", "three").code == 0
     assert lessons_of(teaching, "three") == lessons_of(teaching, "two")
+
+
+def test_a_run_whose_settings_this_version_does_not_know_is_refused_in_one_line(
+    teaching: Call, task: Path
+) -> None:
+    assert teaching("run", task, "--run", "one", "--trials", "4", *SHAPE).code == 0
+    with closing(sqlite3.connect("runs/one/run.db")) as database, database:
+        [(info,)] = database.execute("SELECT body FROM run").fetchall()
+        later = json.loads(info)
+        later["config"]["warp_drive"] = 9
+        database.execute("UPDATE run SET body = ?", (json.dumps(later),))
+    for arguments in (
+        ("show", "one", "--lessons"),
+        ("run", task, "--run", "two", "--lessons-from", "one", *SHAPE),
+    ):
+        found = teaching(*arguments)
+        assert found.code == 7, found.err
+        assert "settings of the run are not those of this version: warp_drive: Extra" in found.err
+    assert not Path("runs/two").exists()
 
 
 @pytest.mark.parametrize(

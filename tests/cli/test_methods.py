@@ -96,3 +96,18 @@ def test_only_the_tiers_that_are_named_are_asked_for(asking: Call, task: Path) -
     run = ("run", task, "--run", "one", "--trials", "12", "--tier", "fp16", *SHAPE)
     assert asking(*run).code == 0
     assert all("precision: fp16`" in sent("one", trial) for trial in range(2, 12))
+
+
+def test_show_has_the_shares_of_the_tiers_that_are_asked_for(asking: Call, task: Path) -> None:
+    def shares(run: str, *tiers: str) -> dict[str, float]:
+        given = ("run", task, "--run", run, "--trials", "3", *SHAPE)
+        assert asking(*given, *(part for tier in tiers for part in ("--tier", tier))).code == 0
+        found: dict[str, float] = json.loads(asking("show", run, "--json").out)["tier_shares"]
+        return found
+
+    assert shares("given", "fp16", "fp32=0.25") == {"fp16": 0.75, "fp32": 0.25}
+    assert "tiers fp16 75 %, fp32 25 %" in " ".join(asking("show", "given").out.split())
+    assert shares("one", "fp16") == {"fp16": 1}
+    assert shares("default") == {"fp16": 0.5, "fp32": 0.5}  # both have a starting kernel
+    assert asking("run", task, "--run", "tune", "--generator", "tune", "--trials", "3").code == 0
+    assert json.loads(asking("show", "tune", "--json").out)["tier_shares"] == {}

@@ -198,7 +198,8 @@ def test_a_reply_without_a_kernel_gives_the_repair_turn(
     [
         ([], "expected either a TASK or --run RUN, got neither"),
         (["layernorm", "--run", "one"], "expected either a TASK or --run RUN, got both"),
-        (["--run", "one", "--seed", "3"], "--kernel, --device, --seed and --method are for a TASK"),
+        (["--run", "one", "--seed", "3"], "--seed, --method and --tier are for a TASK"),
+        (["--run", "one", "--tier", "fp32"], "--tier are for a TASK; --run has its own"),
         (["layernorm", "--reply", "nowhere"], "--reply: nowhere cannot be read"),
         (["layernorm", "--device", "emulator:x"], "no target 'x'"),
     ],
@@ -215,3 +216,62 @@ def test_the_target_of_a_device_is_in_the_prompt(call: Call) -> None:
         "NVIDIA A100 SXM 80GB, modelled, sm_80"
         in call("prompt", "layernorm", "--device", "emulator:a100").out
     )
+
+
+def test_a_prompt_of_a_task_can_be_of_one_tier(call: Call, task: Path) -> None:
+    for tier in ("fp16", "fp32"):
+        for seed in range(3):
+            found = call("prompt", task, "--tier", tier, "--seed", seed, "--json")
+            facts = json.loads(found.out)
+            assert facts["tier"] == tier and f"precision: {tier}`" in facts["prompt"]
+    refused = call("prompt", task, "--tier", "fp61")
+    assert refused.code == 2 and "--tier fp61: no tier 'fp61'" in refused.err
+
+
+def test_a_resume_says_which_templates_changed_and_records_it(
+    asking: Call, task: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "_reply.jinja").write_text("# Mine\n")
+    (mine / "_best.jinja").write_text("")
+    options = ("--prompts", "mine", "--tune-share", "0")
+    assert asking("run", task, "--run", "one", "--trials", "3", *SHAPE, *options).code == 0
+    assert "templates" not in asking("resume", "one", "--trials", "4").err
+    assert "templates" not in asking("prompt", "--run", "one").err
+    (mine / "_reply.jinja").write_text("# Another\n")
+    (mine / "_best.jinja").unlink()
+    (mine / "_advice.jinja").write_text("")
+    changed = f"templates in {mine}: _reply.jinja changed, _advice.jinja added, _best.jinja removed"
+    noted = asking("prompt", "--run", "one")
+    assert f"note: {changed}, since the run read them" in noted.err
+    other = asking("prompt", "--run", "one", "--prompts", "mine")
+    assert other.out == noted.out and "since the run" not in other.err
+    found = asking("resume", "one", "--trials", "5")
+    assert f"changed from trial 4 on: {changed}" in found.err
+    assert sent("one", 4) == noted.out and sent("one", 4).endswith("\n# Another\n")
+    rows = json.loads(asking("show", "one", "--json").out)
+    assert f"from trial 4 on, {changed}" in rows["changes"]
+    assert "templates" not in asking("resume", "one", "--trials", "6").err
+
+
+@pytest.mark.parametrize("name", ["mutate", "crossover", "repair", "_solutions", "_directions"])
+def test_a_fault_in_a_template_of_a_later_prompt_stops_a_run_before_anything_is_asked(
+    asking: Call, task: Path, tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    template = mine / f"{name}.jinja"
+    template.write_text("\n{{ nothing }}\n")
+    run = ("run", task, "--run", "one", "--trials", "3", *SHAPE, "--tune-share", "0")
+    found = asking(*run, "--prompts", "mine")
+    assert found.code == 2 and f"{template}:2: 'nothing' is undefined" in found.err
+    assert not (tmp_path / "runs").exists()
+    assert asking(*run).code == 0
+    found = asking("resume", "one", "--trials", "9", "--prompts", "mine")
+    assert found.code == 2 and f"{template}:2: 'nothing' is undefined" in found.err
+    assert json.loads(asking("show", "one", "--json").out)["changes"] == []
+    template.unlink()
+    (mine / "_reply.jinja").write_text("# Mine\n")
+    assert asking("resume", "one", "--trials", "4", "--prompts", "mine").code == 0
+    assert sent("one", 3).endswith("\n# Mine\n")

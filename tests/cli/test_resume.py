@@ -22,7 +22,7 @@ from evoengine.config import RunConfig
 from evoengine.protocols import ReplyRow
 from evoengine.records import TIMING_VERSION, Unanswered
 from evoengine.search.changes import current_info
-from evoengine.search.run_engine import starting_kernels
+from evoengine.search.starting_kernels import starting_kernels
 from evoengine.store.sqlite_store import SqliteStore
 from tests.cli.conftest import Call
 from tests.generate.chat_server import Step, chat_server, completion, http
@@ -122,6 +122,7 @@ def test_fewer_trials_than_are_proposed_are_refused(stopped: Call) -> None:
         ("--in-flight", "3"),
         ("--method", "free"),
         ("--tier", "fp16"),
+        ("--lessons-from", "other"),
     ],
 )
 def test_what_a_resume_may_not_change_is_refused_with_the_reason(

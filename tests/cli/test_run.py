@@ -124,6 +124,8 @@ def test_show_prints_run_trial_and_source(scripted: Call, task: Path) -> None:
         scripted("show", "one", "--trial", "0", "--source").out
         == (task.parent / "scale_a.cu").read_text()
     )
+    refused = scripted("show", "one", "--source")
+    assert refused.code == 2 and "--source is that of one trial: add --trial N" in refused.err
 
 
 def test_show_of_many_trials_names_what_it_leaves_out(scripted: Call, task: Path) -> None:

@@ -118,3 +118,39 @@ def test_a_replay_that_tunes_more_uses_every_reply_in_its_order(asking: Call, ta
     assert [trial["name"] for trial in replayed] == [trial["name"] for trial in one[2:]]
     assert sum(trial["operator"] == "tune" for trial in two) == 6
     assert [trial["parents"] for trial in replayed[1:]] == [[]] * 5, "they are of another run"
+
+
+def test_the_control_method_tunes_only_where_a_share_is_given(asking: Call, task: Path) -> None:
+    control = (*LED, "--method", "best_of_n")
+    assert asking("run", task, "--run", "one", *control).code == 0
+    assert (shown(asking, "one")["tuned"], asked("one")) == (0, list(range(2, 20)))
+    assert asking("run", task, "--run", "two", *control, "--tune-share", "0.5").code == 0
+    assert shown(asking, "two")["tuned"] == 9
+    task_prompt = asking("prompt", task, "--method", "best_of_n").out
+    assert "this run measures your first value of each" in task_prompt
+    for run in ("one", "two"):
+        again = f"again_{run}"
+        assert asking("run", task, "--run", again, "--replay-from", run, *LED[-2:]).code == 0
+        assert shown(asking, again)["tuned"] == shown(asking, run)["tuned"]
+
+
+def test_the_tuner_alone_says_which_options_are_for_a_model(
+    asking: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    run = ("run", task, "--trials", "2")
+    found = asking(*run, "--run", "one", "--method", "free", "--tier", "fp16", "--model", "mine")
+    assert "--method, --tier, --model have no effect: the built-in tuner asks no model" in found.err
+    assert "nor OPENAI_BASE_URL: --generator openai asks that without a key" in found.err
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    found = asking(*run, "--run", "two")
+    assert "no effect" not in found.err and "OPENAI_BASE_URL" not in found.err
+    assert "no OPENAI_API_KEY: the built-in tuner searches" in found.err
+
+
+def test_an_endpoint_without_a_key_is_asked_where_the_generator_is_named(
+    asking: Call, task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert asking("run", task, "--run", "one", *LED).code == 0
+    assert asked("one") == list(range(2, 20, 2))

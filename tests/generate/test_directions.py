@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
 from evoengine.generate.directions import DirectionDraw, directions_in, drawn
 from evoengine.generate.method_registry import method_of
 from evoengine.generate.prompt_templates import Prompts
 from evoengine.paths import find_task
+from evoengine.protocols import Replies, Request
+from evoengine.records import Proposal
+from evoengine.store.memory_store import MemoryStore
 from tests.generate.row_sums_task import evaluated, request
+from tests.scale_task import load_scale_task
+from tests.search.scripted_generator import ScriptedGenerator, make_engine, run_engine, tuning
 
 KNOWN = [f"direction {number}" for number in range(7)]
 
@@ -59,6 +66,33 @@ def test_first_samples_in_flight_have_different_directions_and_know_them(
     assert len(set(own)) == 5 and all(own)
     for number, prompt in enumerate(prompts):
         assert [text in prompt for text in own] == [True] * (number + 1) + [False] * (4 - number)
+
+
+class Drawing(ScriptedGenerator):
+    """Keeps the direction of each first sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directions: dict[int, str] = {}
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        draw = method_of("full").choose(request).direction
+        self.directions[request.trial] = draw.of(KNOWN) if draw else ""
+        return await super().propose(request, replies)
+
+
+def test_a_tuning_trial_that_asks_takes_another_direction_than_those_beside_it(
+    tmp_path: Path,
+) -> None:
+    """It does where nothing can be tuned, as before the first correct kernel."""
+    wrong = VerdictRule(correct_share=0.0, unstable_share=0.0, samples=0)
+    model = Drawing()
+    engine = make_engine(
+        load_scale_task(tmp_path), MemoryStore(), tuning(model), trials=17, rule=wrong
+    )
+    asyncio.run(run_engine(engine))
+    found = [model.directions[trial] for trial in range(3, 17)]
+    assert all(found) and all(len({*found[at : at + 4]}) == 4 for at in range(0, 6))
 
 
 def test_a_prompt_with_parents_has_no_direction(task_path: Path) -> None:

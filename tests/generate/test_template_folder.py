@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ from evoengine import paths
 from evoengine.config import PromptSettings
 from evoengine.errors import UsageError
 from evoengine.generate.operators import OperatorChoice
-from evoengine.generate.prompt_templates import Prompts
+from evoengine.generate.prompt_templates import Prompts, fenced, one_line
 from evoengine.generate.template_folder import TemplateFolder
 from tests.generate.row_sums_task import request
 
 FIRST = OperatorChoice("first", "fp32")
+FILTERS = {"fenced": fenced, "one_line": one_line, "size": str}
 
 
 def own(folder: Path, **texts: str) -> PromptSettings:
@@ -86,3 +88,14 @@ def test_a_folder_without_templates_is_an_error(tmp_path: Path, folder: str) -> 
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=rf"expected a folder with templates .*got .*{folder}"):
         TemplateFolder(tmp_path / folder)
+
+
+def test_a_run_keeps_the_templates_that_it_began_with(tmp_path: Path) -> None:
+    own = tmp_path / "mine"
+    own.mkdir()
+    (own / "_reply.jinja").write_text("before")
+    folder = TemplateFolder(own, FILTERS)
+    (own / "_reply.jinja").write_text("after")
+    os.utime(own / "_reply.jinja", (0, 0))
+    assert folder.render("_reply.jinja", {}) == "before"
+    assert TemplateFolder(own, FILTERS).render("_reply.jinja", {}) == "after"

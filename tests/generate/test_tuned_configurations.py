@@ -73,6 +73,15 @@ def test_it_says_the_best_the_worst_and_what_failed_and_why(task_path: Path) -> 
     ]
 
 
+def test_a_kernel_that_a_model_sends_again_does_not_make_its_configuration_a_failure(
+    task_path: Path,
+) -> None:
+    again = tried(3, None, "the same as trial 1").model_copy(update={"status": Status.rejected})
+    found = section(task_path, [tried(1, 6.5), tried(2, 5.25, THREADS=64), again])
+    assert "2 configurations of" in found[0] and "2 of them correct" in found[0]
+    assert found[1:] == ["- THREADS=64: 5.25 us, the best", "- THREADS=128: 6.50 us"]
+
+
 def test_it_has_at_most_ten_lines_and_names_failures_however_much_was_tried(
     task_path: Path,
 ) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
+from evoengine.generate.tunable_kernels import FAILED, TunableKernels
 from evoengine.generate.tuned_model import TunedModelGenerator
 from evoengine.generate.tuning_slots import TuningSlots
 from evoengine.protocols import Exhausted, Generator, ProposalRow, Replies, Request
-from evoengine.records import Proposal, Reply, Usage
+from evoengine.records import Proposal, Reply, Status, Usage
 from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
 from tests.generate.memory_replies import MemoryReplies
@@ -205,6 +206,51 @@ def test_a_reply_that_was_paid_for_before_the_share_was_raised_is_used(task_path
     assert asyncio.run(proposed()).operator == "tune"
     replies.stored[0] = Reply(model="m", prompt="p", text="t", usage=Usage(), finish_reason="stop")
     assert asyncio.run(proposed()).operator == "mutate"
+
+
+def test_a_kernel_that_a_model_sends_again_is_no_other_configuration(task_path: Path) -> None:
+    first = evaluated(1)
+    again = first.outcome.model_copy(
+        update={"trial": 4, "status": Status.rejected, "score": None, "latency_us": None}
+    )
+    known = TunableKernels()
+    for outcome in (first.outcome, again):
+        known.tell(outcome)
+    asked = replace(request(task_path, trial=6), settled=5)
+    found = known.kernel(first.source, first, asked, ())
+    assert found is not None
+    [(_, loss)] = found.settled
+    assert (found.tries, loss) == (1, found.best) and loss < FAILED
+
+
+class Counting(ScriptedGenerator):
+    """Keeps which of the trials that ask each one is told to be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: dict[int, int] = {}
+
+    async def ask(self, request: Request, replies: Replies, asked: int) -> Proposal:
+        self.numbers[request.trial] = asked
+        return await self.propose(request, replies)
+
+
+def test_trials_that_ask_are_counted_right_where_a_resume_changes_the_share(tmp_path: Path) -> None:
+    """By the number a replay finds the reply; those in flight were proposed with the other share."""
+    whole = MemoryStore()
+    searched(tmp_path, tuning(ScriptedGenerator()), whole)
+    rows = list(whole._rows.values())
+    for commits in range(len(rows) // 3, len(rows), 9):
+        store, model = MemoryStore(), Counting()
+        for row in rows[:commits]:
+            store.append(row)
+        engine = make_engine(
+            load_scale_task(tmp_path), store, TunedModelGenerator(model, 0.2), rule=RIGHT
+        )
+        engine.restore()
+        asyncio.run(asyncio.wait_for(run_engine(engine), PATIENCE_S))
+        asking = [trial for trial, name in enumerate(operators(store)) if name == "mutate"]
+        assert model.numbers.items() <= dict(zip(asking, itertools.count())).items(), commits
 
 
 class Ending(ScriptedGenerator):

@@ -63,6 +63,16 @@ def test_a_lesson_of_a_failed_trial_has_the_failure_and_no_effect() -> None:
     assert (lesson.status, lesson.effect, lesson.sign) == (Status.compile_error, None, 0)
 
 
+def test_a_kernel_that_was_refused_before_it_was_judged_is_no_failure_of_its_lesson() -> None:
+    """It may be a correct one that was sent again."""
+    found = lessons()
+    refused = outcome(1, None).model_copy(update={"status": Status.rejected})
+    found.add(refused, "three stages")
+    assert found.ranked == () and found.all[0].effect_words == "not judged"
+    found.add(outcome(2, 0.9), applied=(1,))
+    assert [lesson.sign for lesson in found.ranked] == [1]
+
+
 def test_a_correct_trial_without_a_parent_of_its_tier_shows_nothing() -> None:
     found = lessons()
     found.add(outcome(1, 0.9, ()), "a first sample")

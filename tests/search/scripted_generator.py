@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 from evoengine.config import RunConfig
@@ -21,7 +19,6 @@ from evoengine.protocols import (
     VERIFY,
     Executor,
     Generator,
-    ProposalRow,
     RaceRow,
     Replies,
     Request,
@@ -200,22 +197,13 @@ def races_of(store: Store) -> list[RaceRow]:
 
 
 def verdicts_of(store: Store) -> list[VerdictRow]:
-    """All verdicts that count, by trial. Those of copies without `is_coarse`: which of several in flight is
-    judged for all is chance, and so is the bar that it was timed for.
-    """
+    """All verdicts that count, by trial."""
     counted = {settled.first.trial for settled in _settled(store) if settled.verified}
-    proposals = [row for trial, _ in store.trials() if (row := store.get(ProposalRow, trial))]
-    times = Counter(row.proposal.source for row in proposals)
-    rows = [
-        (verdict, times[row.proposal.source])
-        for row in proposals
-        for part in (FIRST, VERIFY, FINAL)
-        if part != VERIFY or row.trial in counted
-        if (verdict := store.get(VerdictRow, row.trial, part))
-    ]
     return [
-        row
-        if count == 1
-        else replace(row, verdict=row.verdict.model_copy(update={"is_coarse": False}))
-        for row, count in rows
+        verdict
+        for trial, summary in store.trials()
+        if summary.proposed
+        for part in (FIRST, VERIFY, FINAL)
+        if part != VERIFY or trial in counted
+        if (verdict := store.get(VerdictRow, trial, part))
     ]

@@ -14,7 +14,7 @@ from evoengine.evaluate.scripted.scripted_findings import FLOOR_US
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
 from evoengine.events import Event, Notice, RunEnded, TrialSettled
 from evoengine.population.elites import MODEL_RESOLUTION, Population
-from evoengine.protocols import FINAL, Replies, Request, RequestRow, VerdictRow
+from evoengine.protocols import FINAL, Replies, ReplyRow, Request, RequestRow, VerdictRow
 from evoengine.records import (
     TIMING_VERSION,
     EndKind,
@@ -27,6 +27,7 @@ from evoengine.records import (
 from evoengine.search.early_end import LONG_WITHOUT_GAIN, EarlyEnd
 from evoengine.search.engine import Engine
 from evoengine.search.gains import Gains
+from evoengine.search.settled_trials import fold_into_population
 from evoengine.store.memory_store import MemoryStore
 from tests.scale_task import load_scale_task
 from tests.search.scripted_generator import (
@@ -180,6 +181,33 @@ def test_a_smaller_plateau_does_not_look_at_the_trials_before_it(tmp_path: Path)
     engine, ended = search(tmp_path, store, plateau=4, limits_from=before + 1)
     assert ended.kind is EndKind.plateau
     assert engine.settled > before + 4
+
+
+def test_a_smaller_plateau_settles_what_an_interrupted_run_has_paid_for(tmp_path: Path) -> None:
+    """A resume may find the plateau reached with more trials under way than the search that reaches
+    it leaves behind.
+    """
+    whole, _, _ = long_run(tmp_path)
+    rows = list(whole._rows.values())
+    ended_early = 0
+    for commits in range(len(rows) // 2, len(rows), 7):
+        store = MemoryStore()
+        for row in rows[:commits]:
+            store.append(row)
+        before = sum(1 for _ in fold_into_population(store.trials(), empty_population()))
+        _, ended = search(tmp_path, store, plateau=1, limits_from=before)
+        ended_early += ended.kind is EndKind.plateau
+        paid = [trial for trial in range(TRIALS) if store.get(ReplyRow, trial)]
+        judged_trials = [trial for trial in paid if store.get(VerdictRow, trial)]
+        assert judged_trials == paid, commits
+        assert elites_of(store) and all(
+            store.get(VerdictRow, elite.outcome.trial, FINAL) for elite in elites_of(store)
+        ), commits
+    assert ended_early > 3
+
+
+def empty_population() -> Population:
+    return Population.of_run(3, SCRIPTED_GPU, TIMING_VERSION)
 
 
 def test_a_run_ends_once_a_kernel_reaches_the_share_of_the_roofline(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import derived_seed
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU, ScriptedExecutor
 from evoengine.evaluate.scripted.scripted_verdict import scripted_verdict
+from evoengine.population.elites import Population
 from evoengine.protocols import (
     FINAL,
     FIRST,
-    VERIFY,
     Generator,
     ProposalRow,
     RaceRow,
@@ -23,8 +23,9 @@ from evoengine.protocols import (
     Row,
     VerdictRow,
 )
-from evoengine.records import Proposal, Status, Verdict
+from evoengine.records import TIMING_VERSION, Proposal, Status, Verdict
 from evoengine.search.engine import Engine
+from evoengine.search.settled_trials import fold_into_population
 from evoengine.store.memory_store import MemoryStore
 from tests.sampling import Entry, Sampling
 from tests.scale_task import kernel, load_scale_task
@@ -178,26 +179,49 @@ class Copies(ScriptedGenerator):
         return Proposal(operator="mutate", source=kernel(f"copy_{(request.trial - 3) // 4}"))
 
 
+class LateCopies(Copies):
+    """The last of them in flight is proposed long after the others have their verdicts."""
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        proposal = await super().propose(request, replies)
+        if (request.trial - 3) % 4 == 3:
+            await asyncio.sleep(5 * self.delay_s)
+        return proposal
+
+
+@pytest.mark.parametrize("copies", [Copies, LateCopies])
 def test_a_copy_takes_the_stored_verdicts_of_any_other_in_flight_after_a_resume_too(
-    tmp_path: Path, sampling: Sampling
+    tmp_path: Path, sampling: Sampling, copies: type[Copies]
 ) -> None:
-    """Also those of a later one, which was proposed, and judged for all, before an earlier one."""
+    """Also those of a later one, which was proposed, and judged for all, before an earlier one; and
+    of one that is settled by now, but was not when the copy was asked for.
+    """
     whole, trials = MemoryStore(), 15
-    search(tmp_path, whole, Copies(0.02), trials)
+    search(tmp_path, whole, copies(0.02), trials)
     rows = list(whole._rows.values())
     firsts = [row.trial for row in rows if isinstance(row, VerdictRow) and row.part == FIRST]
-    assert firsts != sorted(firsts), "a later one was judged first"
+    if copies is Copies:
+        assert firsts != sorted(firsts), "a later one was judged first"
+    bars = bars_of(whole)
     for commits in places(sampling, rows):
         store = cut_off(rows, commits)
         judged = {
-            (f"copy_{(row.trial - 3) // 4}", {FIRST: "first", VERIFY: "verify"}[row.part])
+            (f"copy_{(row.trial - 3) // 4}", "first", bars[max(row.trial - 4, 2)])
+            if row.part == FIRST
+            else (f"copy_{(row.trial - 3) // 4}", "verify", None)
             for row in rows[:commits]
             if isinstance(row, VerdictRow) and row.trial >= 3 and row.part != FINAL
         }
-        asked = [item for item in search(tmp_path, store, Copies(), trials) if item.what != "race"]
+        asked = [item for item in search(tmp_path, store, copies(), trials) if item.what != "race"]
         finals = sum(row.part == FINAL for row in verdicts_of(store)) - sum(
             isinstance(row, VerdictRow) and row.part == FINAL for row in rows[:commits]
         )
-        again = {(item.name, item.what) for item in asked[: len(asked) - finals]} & judged
+        again = {(item.name, item.what, item.bar) for item in asked[: len(asked) - finals]} & judged
         assert again == set(), f"judged again after {commits} commits"
         assert content_of(store) == content_of(whole)
+
+
+def bars_of(store: MemoryStore) -> list[float | None]:
+    """The score to beat in tier fp32 after each trial."""
+    population = Population.of_run(3, SCRIPTED_GPU, TIMING_VERSION)
+    return [population.bar("fp32") for _ in fold_into_population(store.trials(), population)]
