@@ -96,9 +96,9 @@ class ChangedReferences:
             self._of_scalars,
             self._of_exchanges,
             self._of_plain_steps,
-            self._of_implied,
             self._of_steps,
             self._of_inputs,
+            self._of_implied,
         )
         for group in groups:
             whole = False

@@ -185,6 +185,8 @@ class ImpliedInputs:
             gate=gate,
         )
         if float((fit.value[wrong].abs() < 4 * PRECISION * size).double().mean()) > MOSTLY:
+            if bool(wrong.all()):
+                return None  # a fit that has found nothing is 0, too
             region = error_region(wrong, compared.axes, self._tiles)
             return self._lead(fit.name, f"{fit.name} is 0, left out: {region.words}", share)
         leads = moved_leads(compared, self._tiles) if right.numel() > 1 else []

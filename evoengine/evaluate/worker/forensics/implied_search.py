@@ -48,8 +48,8 @@ class ImpliedSearch:
         self._numbers = numbers
 
     def leads(self) -> Iterator[Lead]:
-        """What explains the output; ends after what explains all, or with its share of the time.
-        Raises TimeUp.
+        """What explains all of the output; ends after the first of its kinds that does, or with
+        its share of the time. Raises TimeUp.
         """
         limit = time_limit(SHARE_OF_TIME * self._recompute.seconds)
         recorder = StepRecorder(self._folder, self._recompute.limit)
@@ -65,11 +65,10 @@ class ImpliedSearch:
             ImpliedStatistics(*known, self._numbers).leads,
             inputs.leads,
         ):
-            whole = False
-            for lead in in_spite_of_failures(search()):
-                yield lead
-                whole |= lead.is_whole
-            if whole or limit.is_over:
+            # numbers are fitted, so what is only nearly right is no cause
+            found = [lead for lead in in_spite_of_failures(search()) if lead.is_whole]
+            yield from found
+            if found or limit.is_over:
                 return
 
 

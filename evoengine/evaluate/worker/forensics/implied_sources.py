@@ -181,14 +181,15 @@ def _sums(
         is_whole = round(factor) != 0 and abs(factor - round(factor)) < 1e-3
         padded = factor * count
         is_padding = not is_one and padded > 0.5 and abs(padded - round(padded)) < 0.01
+        if not (is_whole or is_padding):
+            continue  # a fitted number is no cause
         if is_one:
             words = f"is off by {factor:.4g} in every row: it begins at {factor:.4g}, not at 0"
         else:
             words = f"is off by {sign} {abs(factor):.3g} times {name}"
             if is_padding:
                 words += f", as if {round(padded)} zeros of padding beyond the end of a row counted"
-        cost = 2.0 if is_whole or is_padding else FITTED_NUMBER
-        yield StatisticSource(words, right + factor * value, cost)
+        yield StatisticSource(words, right + factor * value, 2.0)
 
 
 def _matched(right: Rows, implied: Rows) -> StatisticSource | None:
