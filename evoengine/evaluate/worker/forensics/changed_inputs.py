@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from evoengine.evaluate.worker.forensics.changed_codes import changed_codes
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
 from evoengine.evaluate.worker.forensics.input_indices import (
     flipped,
@@ -37,6 +38,7 @@ def exchanged_inputs(task: Task, inputs: Tensors) -> Iterator[ChangedInputs]:
         yield from flipped(task, name, value)
     for name, value in inputs.items():
         yield from of_other_values(name, value)
+        yield from changed_codes(name, value)
     yield from of_scales(inputs)
     yield from without_swizzle(inputs)
 

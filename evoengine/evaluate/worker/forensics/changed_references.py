@@ -10,9 +10,15 @@ from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
 from evoengine.evaluate.worker.forensics.changed_inputs import changed_inputs, exchanged_inputs
 from evoengine.evaluate.worker.forensics.changed_scalars import changed_scalars
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
-from evoengine.evaluate.worker.forensics.changed_steps import changed_steps
+from evoengine.evaluate.worker.forensics.changed_steps import detailed_changes, plain_changes
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
+from evoengine.evaluate.worker.forensics.implied_search import (
+    FAILURES,
+    ImpliedSearch,
+    in_spite_of_failures,
+)
+from evoengine.evaluate.worker.forensics.index_maps import IndexMaps
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
 from evoengine.evaluate.worker.forensics.narrow_sums import imprecise_steps
 from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
@@ -21,7 +27,11 @@ from evoengine.evaluate.worker.forensics.reference_steps import (
     StepRecorder,
     steps_in_order,
 )
-from evoengine.evaluate.worker.forensics.reference_window import EVERYTHING, ReferenceWindow
+from evoengine.evaluate.worker.forensics.reference_window import (
+    EVERYTHING,
+    ONE_PLANE,
+    ReferenceWindow,
+)
 from evoengine.evaluate.worker.forensics.rounded_inputs import rounded_inputs
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.evaluate.worker.inputs import Tensors
@@ -33,6 +43,7 @@ PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there i
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
 LEAST_REDUCTION = 0.4  # by a rounding
 PARTLY = 0.92  # of the weight of a change that holds for all: others are looked for
+QUICK_S = 0.003  # a window's reference: that of the whole case is then quick as well, mostly
 WHOLE_S = 0.1  # a reference of the whole case that takes more is not computed again and again
 SPOILED = 0.05  # of right elements: with more, the change holds only where it is wrong
 EXACT = 0.004  # of right elements: with more, another change may fit better
@@ -48,8 +59,6 @@ BEGINNINGS = {
     "rows",
     "inside",
 }  # of sentences, no names
-# what a deliberately changed call may raise besides TaskError
-FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 class ChangedReferences:
@@ -83,7 +92,14 @@ class ChangedReferences:
         """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
         if not self._explained.bad:
             return
-        groups = (self._of_scalars, self._of_exchanges, self._of_steps, self._of_inputs)
+        groups = (
+            self._of_scalars,
+            self._of_exchanges,
+            self._of_plain_steps,
+            self._of_steps,
+            self._of_inputs,
+            self._of_implied,
+        )
         for group in groups:
             whole = False
             for lead in group():
@@ -131,9 +147,33 @@ class ChangedReferences:
         task, inputs = self._recompute.task, self._call.inputs
         yield from self._try_all(changed_inputs(task, self._call.case, inputs, self._tiles))
 
+    def _of_plain_steps(self) -> Iterator[Lead]:
+        yield from self._try_all(plain_changes(self._recorded(), self._tiles))
+
     def _of_steps(self) -> Iterator[Lead]:
-        changes = changed_steps(self._recorded(), self._tiles, self._extents())
+        changes = detailed_changes(self._recorded(), self._tiles, self._extents())
         yield from self._try_all(changes)
+
+    def _of_implied(self) -> Iterator[Lead]:
+        """What intermediate results and inputs must have been. Raises TimeUp."""
+        window, explained = self._window, self._explained
+        if self._recorded().is_repeated:  # what steps must give is found where each is called once
+            task, worst = self._recompute.task, self._window.worst
+            window = ReferenceWindow(task, self._recompute, self._call, worst, ONE_PLANE)
+            if not window.works:
+                return
+            explained = ExplainedShare(window, self._outputs)
+        elif self._window.call_s < QUICK_S and self._whole and self._whole[0].call_s < QUICK_S:
+            window, explained = self._whole
+        numbers = {**self._extents(), **{f"{size}, of the plan": size for size in self._tiles}}
+        known = ImpliedSearch(
+            self._recompute, self._folder, window, explained, self._outputs, self._tiles, numbers
+        )
+        yield from known.leads()
+        if self._whole is not None:
+            task, worst = self._recompute.task, self._window.worst
+            maps = IndexMaps(task, self._whole[0], worst, self._call.inputs)
+            yield from in_spite_of_failures(maps.leads())
 
     def _extents(self) -> dict[str, int]:
         scope = self._recompute.task.scope(self._call.case)

@@ -33,11 +33,9 @@ from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
 
 
-def changed_steps(
-    recorder: StepRecorder, tiles: Sequence[int], extents: Mapping[str, int]
-) -> Iterator[ChangedStep]:
-    """All changes of the recorded steps, the likelier and cheaper ones first. `tiles` are sizes of
-    the candidate's plan, `extents` the dimensions of the case by name.
+def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """Changes of the recorded steps that are few for each, the likelier ones first; `tiles` are
+    sizes of the candidate's plan.
     """
     steps = steps_in_order(recorder)
     for step in steps:
@@ -55,6 +53,13 @@ def changed_steps(
         yield from changed_scatters(step, tiles)
         yield from joined_scans(step, tiles)
         yield from changed_windows(step, tiles)
+
+
+def detailed_changes(
+    recorder: StepRecorder, tiles: Sequence[int], extents: Mapping[str, int]
+) -> Iterator[ChangedStep]:
+    """The other changes, which are many; `extents` are the dimensions of the case by name."""
+    steps = steps_in_order(recorder)
     yield from changed_halves(steps)
     yield from changed_indices(recorder, extents)
     numbers = {**extents, **{f"a number of the plan, {size}": size for size in tiles}}

@@ -14,7 +14,7 @@ LEAST_SHARE = 0.6
 MOST_ROWS = 4096  # among which the source of a row is looked for
 SAMPLED_ROWS = 128
 MOST_PLACED = 1 << 22  # elements of an output whose tiles are looked at
-TILES = ((8, 8), (16, 8), (8, 16), (16, 16))
+TILES = ((8, 8), (16, 8), (8, 16), (16, 16), (8, 32), (4, 32), (8, 64), (16, 32))
 
 
 def found_rows(compared: ComparedOutput) -> Lead | None:

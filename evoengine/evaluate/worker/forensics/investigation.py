@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.candidate.binding import CasePlan
-from evoengine.evaluate.worker.forensics.changed_references import FAILURES, ChangedReferences
+from evoengine.evaluate.worker.forensics.changed_references import ChangedReferences
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, compared_output
 from evoengine.evaluate.worker.forensics.error_cells import error_map
 from evoengine.evaluate.worker.forensics.error_growth import growth_leads
 from evoengine.evaluate.worker.forensics.error_region import ErrorRegion, error_region
+from evoengine.evaluate.worker.forensics.implied_search import FAILURES
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch, launch_leads
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.evaluate.worker.forensics.moved_output import moved_leads

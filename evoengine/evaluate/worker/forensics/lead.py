@@ -48,3 +48,21 @@ class Lead:
 def figure(value: float) -> str:
     """A number in three digits."""
     return f"{value:.3g}"
+
+
+def begun(said: str) -> str:
+    """A sentence: what begins with a name or a number stays as it is written."""
+    return said[0].upper() + said[1:] if said.split()[0] in ("the", "in", "for", "keys") else said
+
+
+def step_lead(said: str, share: float, where: str) -> Lead:
+    """That a step is done as `said`, which explains a share of the output; `where` names it."""
+    sure = share >= WHOLE
+    return Lead(
+        DiagnosisKind.changed_step,
+        f"{begun(said) if sure else f'Probably {said}'}: the output"
+        f" {'equals' if sure else 'is nearly'} the reference with it so ({where}).",
+        share,
+        1.0,
+        {"step": where},
+    )

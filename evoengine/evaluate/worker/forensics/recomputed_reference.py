@@ -29,6 +29,8 @@ class TimeUp(Exception):  # noqa: N818 - no error: the analysis ends with what i
 class Deadline(TorchFunctionMode):
     """Ends the function inside at its next torch call once time is up; raises TimeUp there."""
 
+    is_differentiated = False  # whether outputs keep what their gradients are computed from
+
     def __init__(self, limit: TimeLimit) -> None:
         super().__init__()
         self.limit = limit
@@ -120,7 +122,7 @@ class RecomputedReference:
                 if self.limit.is_over:
                     raise TimeUp from None
                 return None
-            return self._named(result)
+            return self._named(result, mode is not None and mode.is_differentiated)
 
     def _copied(self, tensors: Tensors) -> Tensors:
         """Copies where the reference is computed, floating ones as float64."""
@@ -130,7 +132,7 @@ class RecomputedReference:
             for name, value in tensors.items()
         }
 
-    def _named(self, result: Any) -> Tensors | None:
+    def _named(self, result: Any, is_differentiated: bool) -> Tensors | None:
         outputs = list(self.task.outputs)
         if isinstance(result, torch.Tensor):
             result = (result,)
@@ -140,7 +142,9 @@ class RecomputedReference:
             return None
         if not all(isinstance(value, torch.Tensor) for value in result.values()):
             return None
-        return {name: value.detach().cpu().double() for name, value in result.items()}
+        if not is_differentiated:
+            result = {name: value.detach() for name, value in result.items()}
+        return {name: value.cpu().double() for name, value in result.items()}
 
 
 def is_same(first: torch.Tensor, second: torch.Tensor) -> bool:

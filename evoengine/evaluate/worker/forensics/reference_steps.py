@@ -126,10 +126,12 @@ class StepRecorder(Deadline):
     feeds: dict[Place, tuple[Place | None, ...]] = field(default_factory=dict)
     operands: list[SeenTensor] = field(default_factory=list)
     results: list[SeenTensor] = field(default_factory=list)
+    is_repeated: bool = False  # whether a step is called more than once, as in a loop
     maker: dict[int, Place] = field(default_factory=dict)  # the first step that gave a tensor
     _sources: dict[int, set[int]] = field(default_factory=dict)  # all that a tensor is made from
     _made: dict[int, Place] = field(default_factory=dict)
     _kept: list[Any] = field(default_factory=list)
+    _by_identity: dict[int, torch.Tensor] | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.limit)
@@ -139,7 +141,9 @@ class StepRecorder(Deadline):
         name = step_name(func)
         if place is None or name in UNNAMED or len(self.found) >= MOST_STEPS:
             return func(*args, **kwargs)
-        if place not in self.found:
+        if place in self.found:
+            self.is_repeated = True
+        else:
             self.found[place] = _described(place, name, len(self.found), args)
             self.feeds[place] = tuple(self._made.get(id(given)) for given in args)
             self._note_operands(place, args)
@@ -162,6 +166,12 @@ class StepRecorder(Deadline):
                 continue
             seen.add(one.identity)
             yield one
+
+    def value_of(self, seen: SeenTensor) -> torch.Tensor | None:
+        """The tensor itself; None where it is not kept."""
+        if self._by_identity is None or len(self._by_identity) != len(self._kept):
+            self._by_identity = {id(one): one for one in self._kept}
+        return self._by_identity.get(seen.identity)
 
     def is_made_from(self, made: int, source: int) -> bool:
         """Whether one tensor is computed from another."""

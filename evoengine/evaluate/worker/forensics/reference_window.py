@@ -45,6 +45,7 @@ class WindowSize:
 
 EVERYTHING = WindowSize(1 << 30, 1 << 30, 1 << 30)
 WHOLE_WINDOW = WindowSize(2 * RUN, 3, 8192)
+ONE_PLANE = WindowSize(4 * RUN, 1, 8192)  # of a reference that takes one head after the other
 PROBE = WindowSize(RUN, 1, 1024)  # where most changes are found to explain nothing
 
 
@@ -82,6 +83,11 @@ class ReferenceWindow:
         self.works = self._find()
 
         self.inputs = self.cut_inputs(call.inputs)  # in the dtypes of the task
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether indices of the output are not those of the whole case."""
+        return any(not torch.equal(cut.places, torch.arange(len(cut.places))) for cut in self.cuts)
 
     def cut_inputs(self, tensors: Tensors) -> Tensors:
         """The window's part of inputs of the whole case."""

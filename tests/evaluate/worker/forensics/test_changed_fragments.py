@@ -139,7 +139,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
     "overlapping": (PRODUCT, overlapping, "3 parts (splits) that overlap by one"),
     "bytes": (BYTES, of_bytes, "weight is read without its sign, as unsigned integers"),
     "zeros": (BYTES, without_some_zeros, "is missing (not applied) for the second of every 4"),
-    "neighbour": (SCALED, of_even_neighbour, "weight is that of the first of every 2 elements"),
+    "neighbour": (SCALED, of_even_neighbour, "that of the first of every 2 elements"),
     "gathered": (GATHERED, in_order, "position is ignored (missing): the number of the element"),
     "merged": (PARTS, part_softmax, "exp2 in place of exp in the weights of the merge"),
     "swizzle": (STAGED, unswizzled, "a is written to shared memory with an XOR swizzle"),

@@ -56,7 +56,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
     "taps reversed": (
         WAVES,
         lambda x, weight: conv1d(pad(x, (3, 0)), weight.flip(-1)),
-        "weight is read in reverse order",
+        "in reverse order",
     ),
     "no halo": (WAVES, tiles, "The halo before every tile of 64 is missing"),
 }
