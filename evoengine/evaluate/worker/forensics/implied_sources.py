@@ -26,9 +26,6 @@ class StatisticSource:
     cost: float = 1.0  # more where a number was fitted, which comes near to anything
 
 
-FITTED_NUMBER = 20.0
-
-
 def sources(
     right: Rows,
     implied: Rows,
@@ -80,12 +77,10 @@ def _factors(
             factor * right,
         )
     whole = factor if factor > 1 else 1 / factor
-    if abs(whole - round(whole)) <= NEAR_NUMBER * whole:
+    # about 1 is the right value; any other number is fitted, and no cause
+    if round(whole) > 1 and abs(whole - round(whole)) <= NEAR_NUMBER * whole:
         times = f"{round(whole)} times" if factor > 1 else f"one part in {round(whole)} of"
         yield StatisticSource(f"is {times} what it should be, in every row", factor * right)
-    yield StatisticSource(
-        f"is {factor:.4g} times what it should be, in every row", factor * right, FITTED_NUMBER
-    )
 
 
 def _rounded_up(count: int, divisor: int) -> str:

@@ -13,7 +13,6 @@ from evoengine.evaluate.worker.forensics.changed_reductions import ADDED, EXTREM
 from evoengine.evaluate.worker.forensics.changed_step import BINARY, reduced_axes
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_sources import (
-    FITTED_NUMBER,
     of_other_tensors,
     sources,
 )
@@ -37,6 +36,7 @@ SHARED = 4  # outputs for each statistic at least: with fewer, anything is expla
 SPOILED = 0.05
 LEAST_ALONE = 16  # statistics that are outputs themselves: each has a value that explains it
 EXACT = 0.002  # what is then left by a guess that is no chance
+FITTED_NUMBER = 20.0  # the cost of a guess whose numbers were fitted
 EXACT_RANK = 1e-6  # less is noise
 MOST_STATISTICS = 12
 MOST_OPERANDS = 16
