@@ -34,7 +34,7 @@ class ModelSettings(Frozen):
 # The default budget of a prompt, without the kernels that it is about. What a reply needs to know
 # of a packaged task takes 2,400 to 3,300, the history of a run the rest;
 # docs/measurements/prompts.md
-PROMPT_TOKENS = 4000
+PROMPT_TOKENS = 3700
 
 
 class PromptSettings(Frozen):

@@ -222,7 +222,7 @@ PromptTokens = Annotated[
         min=1,
         metavar="N",
         help=(
-            "The budget of a prompt in estimated tokens, without the kernels that it is about; 4000"
+            "The budget of a prompt in estimated tokens, without the kernels that it is about; 3700"
             " by default. What the task needs is always in it."
         ),
     ),
