@@ -88,6 +88,8 @@ class GraderDevice:
         """Runs one job at a time, a verification before the first verdicts that wait; a broken
         process is replaced before the next one.
         """
+        if verify and self._turn.is_taken:
+            await self._refill(1 + self._turn.waiting_soon)  # pairs start while their jobs wait
         async with self._in_turn(soon=verify):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
@@ -153,8 +155,11 @@ class GraderDevice:
     async def _refill_if_idle(self) -> None:
         """Lets spare pairs start, if nobody waits for this device."""
         if self._asked == 1:
-            with suppress(WorkerError):  # who needs a pair later finds out whether it lasts
-                await self._spares.refill()
+            await self._refill()
+
+    async def _refill(self, needed: int | None = None) -> None:
+        with suppress(WorkerError):  # who needs a pair later finds out whether it lasts
+            await self._spares.refill(needed)
 
     async def _judge_in_own_runners(self, job: Job, progress: Progress) -> Report:
         """Judges a candidate in a pair that has run no other, and keeps the pair for its races."""
@@ -319,6 +324,7 @@ class GraderDevice:
         """Sees to it that there is a pair for a job, which the grader has."""
         if self._pair is None:
             self._pair = await self._spares.take()
+            await self._refill(self._turn.waiting_soon)  # for those that wait for this job's end
         if self._pair.jobs:
             self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1

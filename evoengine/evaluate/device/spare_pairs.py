@@ -1,11 +1,12 @@
 """Pairs of runners that have run nothing: a process takes a third of a second to start its device.
 
 Meanwhile the driver makes others wait, above all one that maps memory, as every new runner does. So
-they are started when nobody needs the device.
+they are started when nobody needs the device, and otherwise only for jobs that need one and wait.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
@@ -20,16 +21,19 @@ class SparePairs:
         self._spawn = spawn
         self._count = count
         self._pairs = deque[RunnerPair]()
+        self._refilling = asyncio.Lock()  # who refills beside another one would start too many
 
     @property
     def pairs(self) -> tuple[RunnerPair, ...]:
         """Those that stand by, the next one to be taken first."""
         return tuple(self._pairs)
 
-    async def refill(self) -> None:
-        """Lets as many pairs start as are missing."""
-        while len(self._pairs) < self._count:
-            self._pairs.append(await self._spawn())
+    async def refill(self, needed: int | None = None) -> None:
+        """Lets as many pairs start as are missing, or as are missing for `needed` jobs."""
+        wanted = self._count if needed is None else min(needed, self._count)
+        async with self._refilling:
+            while len(self._pairs) < wanted:
+                self._pairs.append(await self._spawn())
 
     async def take(self) -> RunnerPair:
         """A pair that has run nothing."""

@@ -18,6 +18,16 @@ class Turn:
         self._soon = deque[asyncio.Future[None]]()
         self._later = deque[asyncio.Future[None]]()
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody holds the turn."""
+        return self._is_taken
+
+    @property
+    def waiting_soon(self) -> int:
+        """How many wait with `soon`."""
+        return len(self._soon)
+
     @asynccontextmanager
     async def taken(self, soon: bool = False) -> AsyncIterator[None]:
         """Waits for the turn and holds it."""

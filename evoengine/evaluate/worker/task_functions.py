@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.worker.deferred_compile import deferred_compile
 from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
 from evoengine.evaluate.worker.returned_values import outputs_of, refuse_written
 from evoengine.task.schema import Task
@@ -202,7 +203,8 @@ def _import(path: Path) -> Any:
         raise TaskError(f"no reference file {str(path)!r}")
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        with deferred_compile():
+            spec.loader.exec_module(module)
     except BaseException as error:  # whatever the user's file raises is a fault of that file
         raise TaskError(_message(f"{path}: {type(error).__name__} on import", error)) from error
     return module

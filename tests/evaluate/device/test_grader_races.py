@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,21 @@ def test_the_runners_of_a_verification_race_its_candidate_and_all_its_later_race
     assert races == [a, b, c, a, b, c]
     assert len({first, a, b, c}) == 4
     assert before == after and first == last, "first verdicts have their runners still"
+
+
+def test_the_runners_of_a_verification_start_while_it_waits_for_its_turn(stage: Stage) -> None:
+    async def scene(device: GraderDevice) -> Any:
+        endless = job("endless")
+        before = asyncio.create_task(device.run(endless, lambda _: None, verify=True))
+        await until(lambda: device._pair is not None)
+        waiting = asyncio.create_task(verified(device, "a"))
+        await until(lambda: bool(device._spares.pairs))
+        started, is_waiting = pids(device)[2], not before.done()
+        await asyncio.gather(before, waiting)
+        return started[0], is_waiting, kept(device)
+
+    started, is_waiting, own = stage.play(scene)
+    assert is_waiting and own == {"a": started}
 
 
 def test_a_candidate_that_fails_its_verification_is_not_kept(stage: Stage) -> None:
@@ -403,16 +418,21 @@ def test_closing_ends_the_runners_that_are_kept(stage: Stage) -> None:
     assert not still_alive(list(started))
 
 
-def test_spare_runners_start_when_nobody_waits_for_the_device(stage: Stage) -> None:
+def test_spare_runners_start_when_nobody_waits_or_for_a_verification_that_does(
+    stage: Stage,
+) -> None:
     async def scene(device: GraderDevice) -> Any:
-        await judged(device, "correct")
         standing_by = []
 
-        async def verify(candidate: str) -> None:
-            await verified(device, candidate)
+        async def noting(work: Awaitable[Any]) -> None:
+            await work
             standing_by.append(len(device._spares.pairs))
 
-        await asyncio.gather(*(verify(name) for name in "abc"))
+        await judged(device, "correct")
+        firsts = [judged(device, "correct") for _ in range(2)]
+        await asyncio.gather(*map(noting, [verified(device, "a"), *firsts]))
+        waiting = [verified(device, name) for name in "bcd"]
+        await asyncio.gather(*map(noting, waiting))
         return standing_by
 
-    assert stage.play(scene) == [0, 0, 1]
+    assert stage.play(scene) == [0, 0, 1, 1, 1, 1]

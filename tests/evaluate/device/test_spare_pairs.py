@@ -32,3 +32,17 @@ def test_pairs_are_taken_in_the_order_of_their_starts_and_none_starts_before_a_r
         assert spares.clear() == [4, 5] and spares.pairs == ()
 
     asyncio.run(scene())
+
+
+def test_jobs_that_wait_get_one_pair_each_and_no_more_than_stand_by() -> None:
+    async def scene() -> None:
+        spawned = Spawned()
+        spares = SparePairs(spawned, count=2)
+        await asyncio.gather(spares.refill(1), spares.refill(1))
+        assert spares.pairs == (1,)
+        await spares.refill(5)
+        assert spares.pairs == (1, 2)
+        await spares.refill(1)
+        assert spawned.count == 2
+
+    asyncio.run(scene())
