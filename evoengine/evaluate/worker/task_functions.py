@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.deferred_compile import deferred_compile
+from evoengine.evaluate.worker.deferred_compile import DeferredCompile, deferred_compile
 from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
 from evoengine.evaluate.worker.returned_values import outputs_of, refuse_written
 from evoengine.task.schema import Task
@@ -111,6 +111,15 @@ class TaskFunctions:
     def load(self, name: str) -> None:
         """Imports function `name`, so that its first call does not; raises TaskError."""
         self._function(name)
+
+    def import_compiler(self, name: str, case: str) -> None:
+        """Imports what compiles function `name`, if torch.compile does; raises TaskError. It takes
+        seconds, and no work of the device; the function's first call takes that.
+        """
+        function = self._function(name)
+        if isinstance(function, DeferredCompile) and not function.has_compiler:
+            with self.running(name, case), _errors_named(name, case):
+                function.import_compiler()
 
     def file_of(self, name: str) -> Path:
         """The Python file of function `name`."""

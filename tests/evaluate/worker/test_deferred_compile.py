@@ -20,10 +20,12 @@ from tests.small import small_task
 functions = TaskFunctions(small_task(), Path(sys.argv[1]))
 functions.load("scale_rows.py:compiled")
 print("torch._dynamo" in sys.modules)
+functions.import_compiler("scale_rows.py:compiled", "plain")
+print("torch._dynamo" in sys.modules)
 """
 
 
-def test_reading_a_file_that_compiles_does_not_import_the_back_end(tmp_path: Path) -> None:
+def test_the_back_end_is_imported_when_it_is_asked_for_and_not_by_reading_a_file(tmp_path: Path) -> None:
     (tmp_path / "scale_rows.py").write_text(
         "import torch\ndef forward(x):\n    return x * 2\ncompiled = torch.compile(forward)\n"
     )
@@ -33,7 +35,7 @@ def test_reading_a_file_that_compiles_does_not_import_the_back_end(tmp_path: Pat
         text=True,
         check=True,
     )
-    assert read.stdout.split() == ["False"]
+    assert read.stdout.split() == ["False", "True"]
 
 
 def test_the_first_call_compiles_with_the_settings_and_later_ones_do_not(

@@ -57,6 +57,14 @@ class Baselines:
             median_us=times, problems=problems, may_work_later=tuple(may_work_later)
         )
 
+    def import_compiler(self, case: str, name: str) -> None:
+        """Imports what compiles a baseline, which takes seconds without the device."""
+        self._functions.import_compiler(self._task.baselines[name], case)
+
+    def is_known(self, case: str, name: str) -> bool:
+        """Whether `rough_us` is known."""
+        return (case, name) in self._rough_us
+
     def rough_us(self, case: str, name: str) -> float:
         """The time of one call, to choose the number of calls of a replay."""
         if (case, name) not in self._rough_us:

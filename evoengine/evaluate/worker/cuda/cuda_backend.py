@@ -127,16 +127,23 @@ class CudaBackend:
         """None: a GPU reports only faults that end the launch."""
 
     def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
-        case = compiled.plan.case
-        with self.harness.token.held():
-            self._device_peaks()  # before a candidate's buffers take memory
-            if not self.pool.holds(case):
-                # what the sets take is no candidate's of another grader
-                with self.harness.token.starting():
-                    self.pool.sets(case)
-            if case in job.baselines:
+        """What a case needs and has not got yet, in several turns at the device: while a second
+        grader starts, the first one must not wait for all of it.
+        """
+        case, token = compiled.plan.case, self.harness.token
+        if self._peaks is None:
+            with token.held():
+                self._device_peaks()  # before a candidate's buffers take memory
+        if not self.pool.holds(case):
+            # what the sets take is no candidate's of another grader
+            with token.starting():
+                self.pool.sets(case, token.held)
+        baseline = job.baselines.get(case)
+        if baseline is not None and not self.all_baselines.is_known(case, baseline):
+            self.all_baselines.import_compiler(case, baseline)
+            with token.held():
                 # builds it, if its time was kept from an earlier run
-                self.all_baselines.rough_us(case, job.baselines[case])
+                self.all_baselines.rough_us(case, baseline)
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         """Replays, hot and cold in a random order, until every set of the pool was given; of a case

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,7 @@ from evoengine.task.schema import Task
 
 LEAST_SETS, MOST_SETS = 12, 32
 MEMORY_SHARE = 0.25  # of the device's memory
+Alone = Callable[[], AbstractContextManager[None]]  # a turn at the device
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +60,13 @@ class InputPool:
         """Whether the sets of a case are there."""
         return case in self._cases
 
-    def sets(self, case: str) -> tuple[PoolSet, ...]:
+    def sets(self, case: str, alone: Alone = nullcontext) -> tuple[PoolSet, ...]:
         """The sets of a case, at least LEAST_SETS, each distribution among them; raises TaskError
-        as ExpectedOutputs does.
+        as ExpectedOutputs does. Where they are made, each is made within `alone`, so that others
+        get the device between two.
         """
         if case not in self._cases:
-            self._cases[case] = self._make(case)
+            self._cases[case] = self._make(case, alone)
             while len(self._cases) > 1 and self._bytes() > self._limit:
                 self._cases.popitem(last=False)
         self._cases.move_to_end(case)
@@ -76,10 +79,13 @@ class InputPool:
             del self._seeds[key]
         return self.sets(case)
 
-    def _make(self, case: str) -> tuple[PoolSet, ...]:
+    def _make(self, case: str, alone: Alone) -> tuple[PoolSet, ...]:
         wanted = len(self._task.distributions) * len(self._task.seeds)
-        count = min(MOST_SETS, max(LEAST_SETS, wanted))
-        return tuple(self._make_set(case, number) for number in range(count))
+        made = []
+        for number in range(min(MOST_SETS, max(LEAST_SETS, wanted))):
+            with alone():
+                made.append(self._make_set(case, number))
+        return tuple(made)
 
     def _make_set(self, case: str, number: int) -> PoolSet:
         self._work()
