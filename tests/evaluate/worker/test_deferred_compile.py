@@ -25,7 +25,9 @@ print("torch._dynamo" in sys.modules)
 """
 
 
-def test_the_back_end_is_imported_when_it_is_asked_for_and_not_by_reading_a_file(tmp_path: Path) -> None:
+def test_the_back_end_is_imported_when_it_is_asked_for_and_not_by_reading_a_file(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "scale_rows.py").write_text(
         "import torch\ndef forward(x):\n    return x * 2\ncompiled = torch.compile(forward)\n"
     )

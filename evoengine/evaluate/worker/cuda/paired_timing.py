@@ -13,7 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
+from evoengine.evaluate.worker.candidate_failures import (
+    CandidateFailure,
+    Cheated,
+    VoidTiming,
+)
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
 from evoengine.evaluate.worker.cuda.dealing import drawn
@@ -87,22 +91,30 @@ class PairedTiming:
         """Paired samples in microseconds a call; raises CandidateFailure.
 
         Sampling ends early at the first wrong output, which `wrong` then holds. `alive` is called
-        before every replay.
+        before every replay. Samples about which clocks disagree are taken anew, none of them is
+        kept: a process that starts beside them can part the clocks, a candidate that forges one
+        parts them every time.
         """
-        ratios = []
+        failure: CandidateFailure | None = None
+        ratios = list[float]()
         for _ in range(ATTEMPTS):
             self._take(budget_s, effort, alive)
             samples = self.pairs.samples()
-            if self.wrong or not effort.confirmed:
+            if self.wrong:
                 return samples
-            ratios.append(self._beside_to_alone(samples))
-            if 1 / (1 + SAME_TIME) <= ratios[-1] <= 1 + SAME_TIME:
-                return samples
+            try:
+                self.pairs.refuse_forged()
+                if not effort.confirmed:
+                    return samples
+                ratios.append(self._beside_to_alone(samples))
+                if 1 / (1 + SAME_TIME) <= ratios[-1] <= 1 + SAME_TIME:
+                    return samples
+                failure = _void(ratios)
+            except Cheated as cheated:
+                failure = cheated
             self.pairs = TimedPairs()
-        raise VoidTiming(
-            "the baseline takes another time beside it than alone: "
-            + ", ".join(f"{ratio:.2f}x" for ratio in ratios)
-        )
+        assert failure is not None
+        raise failure
 
     def run_sittings(self, count: int, effort: Effort, alive: Callable[[], None]) -> Samples:
         """As `run`, in `count` sittings of the least effort, with pauses between them."""
@@ -130,7 +142,6 @@ class PairedTiming:
             self._take_group(effort, alive)
             if self.wrong:
                 return
-        pairs.refuse_forged()
 
     def _take_group(self, effort: Effort, alive: Callable[[], None]) -> None:
         """The replays of one group; among those of a hot one, one with fewer calls, which is
@@ -194,3 +205,8 @@ class PairedTiming:
             ]
             ratios += [median(beside) * per_sample / time_us for time_us in times]
         return median(ratios)
+
+
+def _void(ratios: Sequence[float]) -> VoidTiming:
+    told = ", ".join(f"{ratio:.2f}x" for ratio in ratios)
+    return VoidTiming(f"the baseline takes another time beside it than alone: {told}")

@@ -234,12 +234,14 @@ class HostToken:
 
     def __init__(self) -> None:
         self.is_held = False
+        self.turns = 0  # how often it was held so far
         self.started: int | None = 0  # what `starts` says
 
     @contextmanager
     def held(self) -> Iterator[None]:
         assert not self.is_held
         self.is_held = True
+        self.turns += 1
         try:
             yield
         finally:

@@ -24,7 +24,7 @@ from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight
 from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
-from evoengine.evaluate.worker.cuda.input_pool import InputPool
+from evoengine.evaluate.worker.cuda.input_pool import LEAST_SETS, InputPool
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
@@ -74,8 +74,12 @@ class Desk:
         )
         expected = ExpectedOutputs(self.task, TaskFunctions(self.task, folder / "t.yaml"), CPU)
         self.harness = HostHarness()
-        self.pool = InputPool(self.task, expected, lambda: None)
+        self.imports = list[bool]()  # of a compiler: whether it had the GPU to itself
+        self.turns_of_sets = list[int]()  # in which turn at the GPU each input set was begun
+        self.pool = InputPool(self.task, expected, self.begin_set)
         baselines: Any = SimpleNamespace(
+            is_known=lambda _case, _name: False,
+            import_compiler=lambda _case, _name: self.imports.append(self.is_alone),
             rough_us=lambda _case, _name: 20.0,
             replays=lambda _case, _name, _most: SimpleNamespace(
                 replay=self.replay_baseline,
@@ -90,6 +94,14 @@ class Desk:
         self.backend.begin_job(runners, is_new=True)
         self.backend._peaks = PEAKS
         self.announced: list[tuple[str, bool]] = []
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has the GPU to itself now."""
+        return bool(self.harness.token.is_held)  # type: ignore[attr-defined]  # a HostToken
+
+    def begin_set(self) -> None:
+        self.turns_of_sets.append(self.harness.token.turns)  # type: ignore[attr-defined]
 
     def replay_baseline(self, sets: Sequence[Any], cold: bool) -> tuple[float, ...]:
         assert self.harness.token.is_held  # type: ignore[attr-defined]  # a HostToken
@@ -127,6 +139,17 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     install(monkeypatch)
     with connected_pair(monkeypatch) as runners:
         yield Desk(tmp_path, runners)
+
+
+def test_others_get_the_gpu_between_two_input_sets_and_while_a_compiler_is_imported(
+    desk: Desk,
+) -> None:
+    """A second grader takes seconds to have its own; the first one must not wait for all of it."""
+    report = desk.judge(plain="torch", flipped="torch")
+    assert report.status is Status.correct
+    assert desk.imports == [False, False]
+    first = desk.turns_of_sets[: 3 * LEAST_SETS]  # of the three cases; a few are renewed later
+    assert len(set(first)) == 3 * LEAST_SETS
 
 
 def test_a_baseline_is_built_in_a_step_that_no_candidate_is_charged_for(
