@@ -356,15 +356,17 @@ def test_events_that_say_a_little_less_than_the_stamps_are_a_cheat(
 def test_clocks_that_a_disturbance_parted_for_a_while_are_read_anew_and_nothing_of_it_is_kept(
     sides: FakeSides, effort: Effort
 ) -> None:
+    timing = sides.pair(cold=False)
+    first = timing.pairs
+
     def examine(sets: Sequence[int], cold: bool) -> Examined:
-        is_disturbed = sides.examined < effort.least
+        is_disturbed = timing.pairs is first
         sides.gap_us = 9.5 if is_disturbed else 1.5
         sides.candidate_us = lambda: 5.0 if is_disturbed else 10.0
         return sides.examine(sets, cold)
 
     sides.examination.replay = examine
-    found = sides.take(budget_s=0.0, effort=effort)
-    assert set(found.candidate_us) == {10.0}
+    assert set(timing.run(0.0, effort, lambda: None).candidate_us) == {10.0}
 
 
 def test_a_time_that_the_host_never_sees_is_a_cheat_and_a_busy_host_is_none(
