@@ -210,6 +210,8 @@ class Job(Frozen):
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
     only_checked: bool = False  # on an emulator: whether checked mode is all that is done
+    # whether only what any candidate needs is made: expected outputs, baselines; nothing is judged
+    only_prepares: bool = False
     # cases of later jobs on the same candidate, whose code an emulator begins to compile
     upcoming: tuple[CompiledCase, ...] = ()
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines

@@ -281,7 +281,8 @@ class GraderDevice:
     async def _judge(self, job: Job, progress: Progress) -> Report | None:
         """The report on one job; None if its runner was killed from outside."""
         assert self._task is not None and self._grader is not None
-        runners = await self._provide_pair() if job.cases else Runners(used=())
+        is_run = bool(job.cases) and not job.only_prepares
+        runners = await self._provide_pair() if is_run else Runners(used=())
         allowed = (profiling_limits if job.activity else gpu_limits)(self._task.limits)
         try:
             answer = await self._grader.ask(

@@ -65,7 +65,7 @@ class TwoGraders:
         # a search: verifications follow; and all that the first grader keeps of the task is there
         is_known = job.scored_only and report.status is Status.correct
         if is_known and self._starting is None:
-            self._starting = asyncio.create_task(self._start_second())
+            self._starting = asyncio.create_task(self._start_second(job))
         return report
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
@@ -83,8 +83,8 @@ class TwoGraders:
             await self._first.close()
 
     def _verifier(self, progress: Progress) -> GraderDevice:
-        """The device for verifications and races: the second grader once it runs, which takes ten
-        seconds in which a run with one starting kernel would wait.
+        """The device for verifications and races: the second grader once it has all that a
+        candidate needs, which takes ten seconds in which trials would wait.
         """
         if self._starting is None or not self._starting.done():
             return self._first
@@ -93,8 +93,10 @@ class TwoGraders:
             progress(f"one grader does everything: {problem}")
         return self._first if problem else self._second
 
-    async def _start_second(self) -> str:
-        """Starts the second grader, or returns why there is none."""
+    async def _start_second(self, first_job: Job) -> str:
+        """Starts the second grader and lets it prepare the cases of `first_job`, or returns why
+        there is none.
+        """
         assert self._task is not None  # the first one was started
         used = self._used_memory()
         if used is None:
@@ -103,6 +105,8 @@ class TwoGraders:
             return f"{used:.0%} of the device memory are in use"
         try:
             await self._second.start(self._task, self._task_path)
+            prepares = first_job.model_copy(update={"only_prepares": True})
+            await self._second.run(prepares, lambda _: None)
         except (DeviceError, WorkerError) as error:
             return f"a second one did not start: {error}"
         return ""

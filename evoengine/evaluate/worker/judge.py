@@ -100,6 +100,8 @@ class JobRun:
     def _stages(self) -> Sequence[Callable[[], None]]:
         if self.job.activity:
             return (self._measure_activity,)
+        if self.job.only_prepares:
+            return (self._prepare,)
         if self.job.only_checked:
             return (self._sanitize,)
         return self._sanitize, self._check, self._time
@@ -150,6 +152,14 @@ class JobRun:
                 if self.job.only_checked:
                     self._add_sanitized(case, ok=True)
 
+    def _prepare(self) -> None:
+        for compiled in self.job.cases:
+            self._prepare_case(compiled)
+
+    def _prepare_case(self, compiled: CompiledCase) -> None:
+        self._announce(f"preparing {shown(compiled)}", False)
+        self.judge.backend.prepare(compiled, self.job, self._announce)
+
     def _check(self) -> None:
         """Compares the outputs of every case in the job's order; the first wrong one ends the
         job.
@@ -157,8 +167,7 @@ class JobRun:
         judge = self.judge
         with self._phase("check"):
             for compiled in self.job.cases:
-                self._announce(f"preparing {shown(compiled)}", False)
-                judge.backend.prepare(compiled, self.job, self._announce)
+                self._prepare_case(compiled)
                 self._announce(f"checking {shown(compiled)}", True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(

@@ -160,5 +160,32 @@ def test_while_the_second_grader_starts_the_first_one_verifies_and_races(
     assert play(scene) == (correct, correct, True, correct, False)
 
 
+def test_a_verification_goes_to_the_second_grader_once_that_has_prepared_the_cases(
+    play: Play, job: Callable[[str], Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = searched(job("correct"))
+
+    async def scene(device: TwoGraders) -> Any:
+        run, may_end, asked = device._second.run, asyncio.Event(), list[tuple[bool, int]]()
+
+        async def slow(given: Job, *more: Any, **named: Any) -> Any:
+            asked.append((given.only_prepares, len(given.cases)))
+            if given.only_prepares:
+                await may_end.wait()
+            return await run(given, *more, **named)
+
+        monkeypatch.setattr(device._second, "run", slow)
+        await device.run(search, silent)
+        await device.run(search, silent, verify=True)
+        may_end.set()
+        await started(device)
+        before = device._second._pair
+        await device.run(search, silent, verify=True)
+        return asked, before
+
+    cases = len(search.cases)
+    assert play(scene) == ([(True, cases), (False, cases)], None), "it needs no runner to prepare"
+
+
 def test_memory_in_use_is_not_known_of_a_device_that_is_not_there() -> None:
     assert memory_share(99) is None

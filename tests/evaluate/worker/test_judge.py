@@ -90,6 +90,13 @@ def test_what_goes_wrong_in_our_time_is_our_fault(fault: Exception) -> None:
         judging(fault, preparing=True).run(job())
 
 
+def test_a_job_that_only_prepares_runs_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, prepared = judging(AssertionError("a candidate ran")), list[str]()
+    monkeypatch.setattr(made.backend, "prepare", lambda one, *_: prepared.append(one.plan.case))
+    report = made.run(job().model_copy(update={"only_prepares": True}))
+    assert (report.status, report.checks, prepared) == (Status.correct, (), ["plain"])
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
