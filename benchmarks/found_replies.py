@@ -2,7 +2,7 @@
 
     python -m benchmarks.found_replies [--device cuda] [--task sdpa_h200] [--trials 90]
         [--tune-share 0.5] [--all | --replies FOLDER] [--kernel FILE ...] [--reply-s 0]
-        [--runs-dir FOLDER] [--json FILE]
+        [--price 2/8] [--runs-dir FOLDER] [--json FILE]
 
 An endpoint on this machine answers with the kernels of tests/honest that models wrote for the
 task, in turn, then with the same ones again (whose trials are rejected at once); with --all also
@@ -75,7 +75,7 @@ def search(options: argparse.Namespace, runs_dir: Path) -> tuple[float, int]:
         given = {
             "--generator": "openai",
             "--model": "playing",
-            "--price": "0/0",
+            "--price": options.price,
             "--device": options.device,
             "--trials": options.trials,
             "--tune-share": options.tune_share,
@@ -172,6 +172,9 @@ def main(arguments: list[str] | None = None) -> None:
         "--kernel", action="append", default=[], help="as of `evoengine run`; repeatable"
     )
     parser.add_argument("--reply-s", type=float, default=0.0, help="what each reply takes")
+    parser.add_argument(
+        "--price", default="0/0", help="as of `evoengine run`: what it would have cost (%(default)s)"
+    )
     parser.add_argument("--runs-dir", type=Path, help="where the run is kept; else it is removed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables there as well")
     options = parser.parse_args(arguments)
