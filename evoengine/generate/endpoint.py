@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Endpoint:
             default_headers=_headers(target.environ.get("OPENAI_CUSTOM_HEADERS", "")),
             max_retries=0,
             timeout=_timeout(settings.timeout_s),
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [_read_as_utf8]}),
         )
         # newer OpenAI models refuse it and name max_completion_tokens
         self._tokens_name = "max_tokens"
@@ -122,7 +124,7 @@ class Endpoint:
 
     def _answer(self, body: str) -> EndpointAnswer:
         try:
-            data = json.loads(body)
+            data = json.loads(body.removeprefix("\ufeff"))
         except (ValueError, RecursionError):
             raise Transient(
                 f"{self.address} sent something that is not JSON: {self._quoted(body)}",
@@ -152,7 +154,8 @@ class Endpoint:
                 wait_s,
                 rate_limited=wait_s is not None,
             )
-        if status in (408, 409, 425) or status >= 500:
+        # 3xx that nothing followed: a gateway's, on the way to the endpoint
+        if status in (408, 409, 425) or status >= 500 or status < 400:
             maybe_paid = status not in UNPAID_SERVER_ERRORS
             return Transient(
                 f"{self.address} failed ({status}){words}",
@@ -230,6 +233,13 @@ def _headers(lines: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, colon, value in parted if colon}
 
 
+async def _read_as_utf8(response: Any) -> None:
+    """Has an answer read as UTF-8, which JSON always is (RFC 8259, section 8.1): the charset of a
+    header may name any codec of Python, such as zip, and reading would fail in as many ways.
+    """
+    response.encoding = "utf-8"
+
+
 def _timeout(timeout_s: float) -> openai.Timeout:
     """The time limit of each step of a request; a shorter one for connecting."""
     return openai.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S))
@@ -242,20 +252,21 @@ def _never_connected(error: BaseException) -> bool:
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
     """The wait that the endpoint asks for: milliseconds, seconds, or a date (RFC 9110, section
-    10.2.3).
+    10.2.3). None where it asks for none, or for one without end.
     """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers[name]) / scale)
+            wait_s = float(headers[name]) / scale
         except (KeyError, ValueError):
             continue
+        return max(0.0, wait_s) if math.isfinite(wait_s) else None
     try:
         return max(
             0.0,
             email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
             - time.time(),
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # a year of twenty digits overflows
         return None
 
 

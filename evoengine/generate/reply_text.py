@@ -200,6 +200,6 @@ def _thoughts(prose: str) -> tuple[str, ...]:
             items.append(bullet[1].strip())
         elif line.lstrip().startswith("#"):
             break
-        elif line.strip() and items:
+        elif line.strip() and items and len(items[-1]) < MAX_THOUGHT_LENGTH:
             items[-1] += " " + line.strip()
     return tuple(item[:MAX_THOUGHT_LENGTH] for item in items[:MAX_THOUGHTS] if item)

@@ -95,6 +95,28 @@ def test_thoughts_are_at_most_three_and_short(task_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("begin", "line"),
+    [
+        ("## Thoughts\n- a\n", "b\n"),
+        ("## Thoughts\n", "- a\n"),
+        ("", "## Thoughts\n"),
+        ("", "Lesson: a\n"),
+        ("", "```\n"),
+        ("", "/* evoengine\n"),
+        ("", "/*" + " " * 99 + "evoengine\n"),
+        ("", "</think>"),
+        ("```\n/* evoengine\n*/\n", "__global__ */\n"),
+    ],
+)
+def test_the_longest_reply_is_read_once(begin: str, line: str) -> None:
+    """A reading that went back, or copied what it has for each line, would take minutes here."""
+    text = begin + line * ((reply_text.MAX_LENGTH - len(begin)) // len(line))
+    assert all(
+        len(thought) <= reply_text.MAX_THOUGHT_LENGTH for thought in reply_text.read(text).thoughts
+    )
+
+
 def test_a_problem_in_a_hidden_case_gives_away_no_size(task_path: Path) -> None:
     problem = read("no_hidden_case_does_not_bind.md", task_path).problem
     assert "kernel.cu:" not in problem  # a line of the header can stand for a size
