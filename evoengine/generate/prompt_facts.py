@@ -25,6 +25,7 @@ from evoengine.task.expression import FUNCTIONS
 from evoengine.task.schema import Task
 
 MAX_REFERENCE = 12_000  # characters; the longest packaged reference has 3,000
+MAX_SUMMARY = 200  # characters of a docstring's first line
 _HALF = ("float16", "bfloat16")
 _FP8_TYPES = ("e4m3", "e5m2")
 
@@ -45,6 +46,7 @@ def facts(task_path: Path, request: Request, tier: str) -> dict[str, Any]:
         "reference": reference_source.excerpt(text, name)[:MAX_REFERENCE],
         "reference_name": name,
         "trusted": _trusted(task_path, task, tier, text),
+        "trusted_summary": _trusted_summary(task_path, task, tier, text),
         "operations": operations,
         "has_half": any(spec.dtype in _HALF for spec in task.inputs.values()),
         "distributions": DISTRIBUTIONS,
@@ -95,6 +97,18 @@ def _trusted(task_path: Path, task: Task, tier: str, reference: str) -> str:
     if not reference_source.functions_used(text, name):
         return ""
     return reference_source.excerpt(text, name, shown or {""})[:MAX_REFERENCE]
+
+
+def _trusted_summary(task_path: Path, task: Task, tier: str, reference: str) -> str:
+    """What the tier's trusted implementation says of itself; "" where the reference shows it."""
+    function = task.tiers[tier].trusted
+    own_file, _, own_name = task.reference.rpartition(":")
+    if function is None:
+        return ""
+    file, _, name = function.rpartition(":")
+    if file == own_file and name in reference_source.names_defined(reference, own_name):
+        return ""
+    return reference_source.summary_of(_read(task_path, function), name)[:MAX_SUMMARY]
 
 
 def _formats(task: Task, tier: str) -> tuple[str, ...]:

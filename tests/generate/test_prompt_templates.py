@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.prompt_requests import ON_GPU, prompts_of
 from evoengine import paths
 from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import limits_of_arch
@@ -149,6 +150,41 @@ def test_a_prompt_of_modelled_times_says_how_bounds_become_a_time(task_path: Pat
         assert (combination.IN_SHORT in text) is told
         for name, words in combination.BOUNDS.items():
             assert (f"\n- `{name}`: {words}\n" in text) is (told and name not in unneeded)
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ("layernorm", "Trusted is `native`: torch's own kernel.\n"),
+        ("sdpa_h200", "Trusted is `half`: torch's own attention in half precision: how far"),
+    ],
+)
+def test_a_trusted_implementation_whose_source_is_not_shown_is_described(
+    task: str, words: str
+) -> None:
+    assert words in prompts_of(task, ON_GPU)["mutate"].text
+
+
+@pytest.mark.parametrize(
+    ("arch", "kind", "words"),
+    [
+        (
+            "sm_90",
+            "cuda",
+            "- It has wgmma, setmaxnreg, mbarriers, cp.async.bulk, and clusters (`__cluster_dims__`"
+            " at the kernel); a plan cannot make tensor maps (TMA).\n",
+        ),
+        ("sm_100", "cuda", "- It has mbarriers, cp.async.bulk, and clusters ("),
+        ("sm_90", "emulator", "- Not here: wgmma, mbarrier, cp.async.bulk, TMA, clusters.\n"),
+    ],
+)
+def test_a_prompt_says_which_instructions_of_its_own_the_device_takes(
+    task_path: Path, arch: str, kind: str, words: str
+) -> None:
+    """tests/honest has a kernel with clusters and one with bulk copies, correct on an H200."""
+    asked = full_request(task_path)
+    environment = asked.environment.model_copy(update={"arch": arch, "kind": kind})
+    assert words in first_prompt(task_path, replace(asked, environment=environment))
 
 
 def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path) -> None:
