@@ -15,6 +15,7 @@ from evoengine.emulator.targets import LAUNCH_US
 from evoengine.emulator.timing_model import combination
 from evoengine.errors import TaskError
 from evoengine.generate import device_figures, reference_source
+from evoengine.generate.operators import is_plateau
 from evoengine.generate.reference_source import PRODUCTS
 from evoengine.generate.reply_text import MAX_THOUGHTS
 from evoengine.protocols import Request
@@ -69,6 +70,8 @@ def facts(task_path: Path, request: Request, tier: str) -> dict[str, Any]:
         "bounds": _bounds(task, operations),
         "max_thoughts": MAX_THOUGHTS,
         "tuning_trials": request.tuning_trials,
+        # 0 before it is a plateau
+        "trials_without_gain": request.trials_without_gain * is_plateau(request),
         "has_lessons": bool(request.lessons),
     }
 

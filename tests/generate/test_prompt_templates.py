@@ -187,6 +187,13 @@ def test_a_prompt_says_which_instructions_of_its_own_the_device_takes(
     assert words in first_prompt(task_path, replace(asked, environment=environment))
 
 
+def test_a_first_sample_on_a_plateau_is_told_of_it(task_path: Path) -> None:
+    words = "The last 23 trials, most of them changes of these solutions, brought no gain"
+    asked = full_request(task_path)
+    assert words in first_prompt(task_path, replace(asked, trials_without_gain=23))
+    assert "brought no gain" not in first_prompt(task_path, replace(asked, trials_without_gain=19))
+
+
 def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path) -> None:
     text = every_prompt(task_path, full_request(task_path))["crossover"]
     for word in (
