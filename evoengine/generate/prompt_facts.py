@@ -16,10 +16,10 @@ from evoengine.emulator.timing_model import combination
 from evoengine.errors import TaskError
 from evoengine.generate import device_figures, reference_source
 from evoengine.generate.operators import is_plateau
-from evoengine.generate.reference_source import PRODUCTS
+from evoengine.generate.reference_source import EXPONENTIALS, PRODUCTS
 from evoengine.generate.reply_text import MAX_THOUGHTS
 from evoengine.protocols import Request
-from evoengine.task.distributions import DISTRIBUTIONS
+from evoengine.task.distributions import DISTRIBUTIONS, EXPONENTIAL_ADVICE
 from evoengine.task.domain import Domain, values_in_words
 from evoengine.task.draw import draw_words
 from evoengine.task.expression import FUNCTIONS
@@ -50,7 +50,7 @@ def facts(task_path: Path, request: Request, tier: str) -> dict[str, Any]:
         "trusted_summary": _trusted_summary(task_path, task, tier, text),
         "operations": operations,
         "has_half": any(spec.dtype in _HALF for spec in task.inputs.values()),
-        "distributions": DISTRIBUTIONS,
+        "distributions": _distributions(operations),
         "dims": _dims(task),
         "has_domains": any(isinstance(item, Domain) for item in task.dims.values()),
         "arguments": list(_arguments(task)),
@@ -74,6 +74,12 @@ def facts(task_path: Path, request: Request, tier: str) -> dict[str, Any]:
         "trials_without_gain": request.trials_without_gain * is_plateau(request),
         "has_lessons": bool(request.lessons),
     }
+
+
+def _distributions(operations: frozenset[str]) -> dict[str, str]:
+    """The meaning of each, with what it asks of a kernel with these operations."""
+    advice = EXPONENTIAL_ADVICE if EXPONENTIALS in operations else {}
+    return {name: words + advice.get(name, "") for name, words in DISTRIBUTIONS.items()}
 
 
 def _read(task_path: Path, function: str) -> str:
