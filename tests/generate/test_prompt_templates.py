@@ -263,6 +263,16 @@ def test_failures_are_quoted_from_the_checker_and_cut_to_length(task_path: Path)
     assert "x" * 1000 not in text
 
 
+def test_what_a_compiler_says_is_quoted_once(task_path: Path) -> None:
+    error = 'kernel.cu(37): error: identifier "foo" is undefined'
+    detail = (
+        f'{error}\n      x = foo;\n          ^\n\n1 error detected in the compilation of "k".\n'
+    )
+    wrong = evaluated(9, status=Status.compile_error, reason=error, detail=detail)
+    text = first_prompt(task_path, replace(full_request(task_path), recent=(wrong,)))
+    assert f"```\n{error}\n      x = foo;\n          ^\n```" in text
+
+
 def test_a_prompt_begins_alike_for_all_operators_so_that_it_can_be_cached(task_path: Path) -> None:
     texts = list(every_prompt(task_path, full_request(task_path)).values())
     start = texts[0][: texts[0].index("# What counts as correct")]
