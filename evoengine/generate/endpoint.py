@@ -24,6 +24,9 @@ from evoengine.generate.circuit_breaker import RequestRefused, Transient
 from evoengine.generate.endpoint_address import NO_KEY, address_of, secrets_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
+# characters, in code: endpoints that need no key are given x, EMPTY or none as one, and a query may
+# be v=1, which kernels hold, too; keys that are worth something have 20 and more
+SHORTEST_SECRET = 8
 MAX_QUOTED = 300  # characters of the endpoint's message in ours
 # per request: a thousand times the longest context there is; a larger count is ignored
 MOST_TOKENS = 10**9
@@ -62,7 +65,7 @@ class Endpoint:
         target = address_of(settings.base_url, environ)
         self._key = target.key
         self._secrets = secrets_of(target)
-        self.address = self._clean(target.shown)
+        self.address = self._clean(target.shown, SHORTEST_SECRET)
         self.notice = target.notice
         # all given, because the package would look in os.environ, where no secret is left
         self._client = openai.AsyncOpenAI(
@@ -134,7 +137,7 @@ class Endpoint:
             case {"choices": [{"message": dict(message), **choice}, *_]}:
                 usage = data.get("usage")
                 return EndpointAnswer(
-                    text=self._clean(_content(message)),
+                    text=self._clean(_content(message), SHORTEST_SECRET),
                     finish_reason=self._clean(str(choice.get("finish_reason") or ""))[:MAX_QUOTED],
                     prompt_tokens=_count(usage, "prompt_tokens"),
                     completion_tokens=_count(usage, "completion_tokens"),
@@ -217,11 +220,14 @@ class Endpoint:
     def _quoted(self, text: str) -> str:
         return self._clean(" ".join(text.split()))[:MAX_QUOTED] or "nothing"
 
-    def _clean(self, text: str) -> str:
-        """`text` without secrets, and without lone surrogates, which no database can store."""
+    def _clean(self, text: str, shortest: int = 1) -> str:
+        """`text` without secrets, but for those with fewer characters than `shortest`, and without
+        lone surrogates, which no database can store.
+        """
         text = text.encode("utf-8", "replace").decode()
         for secret in self._secrets:
-            text = text.replace(secret, "***")
+            if len(secret) >= shortest:
+                text = text.replace(secret, "***")
         return text
 
 

@@ -423,6 +423,26 @@ def test_the_key_is_in_no_error_and_no_stored_reply(task_path: Path) -> None:
     assert not [text for text in said if KEY in text]
 
 
+@pytest.mark.parametrize(
+    ("key", "query"), [("k", ""), ("x", "?v=1"), ("EMPTY", "?a=out"), ("none", "?b=N"), ("int", "")]
+)
+def test_a_key_that_is_a_word_of_code_leaves_the_kernel_alone(
+    task_path: Path, key: str, query: str
+) -> None:
+    """Endpoints that need no key are given such a one."""
+
+    async def run() -> Proposal:
+        async with chat_server(GOOD) as server:
+            environ = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": server.url + query}
+            generator = ModelGenerator(ModelSettings(), task_path, environ=environ)
+            try:
+                return await generator.propose(request(task_path), MemoryReplies())
+            finally:
+                await generator.close()
+
+    assert asyncio.run(run()).source == kernel()
+
+
 def test_a_password_in_the_address_is_not_shown(task_path: Path) -> None:
     async def run() -> str:
         async with chat_server(error(403, "no")) as server:
