@@ -297,7 +297,7 @@ def test_a_trial_without_a_kernel_or_a_summary_is_laid_out_cleanly(task_path: Pa
     asked = replace(full_request(task_path), recent=recent, elites=())
     text = first_prompt(task_path, asked)
     assert "Trial 9, kernel_9: rejected.\n" in text
-    assert "Trial 8, kernel_8: correct, not among the best.\n" in text
+    assert "Trial 8, kernel_8: correct, not among the best: 2.000x.\n" in text
 
 
 def test_what_a_model_wrote_cannot_close_its_fence(task_path: Path) -> None:
