@@ -17,7 +17,7 @@ from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.generate import candidate_figures as figures
-from evoengine.generate import kernel_figures
+from evoengine.generate import failure_text, kernel_figures
 from evoengine.generate.tuned_configurations import TunedConfigurations, tuned_configurations
 from evoengine.protocols import Evaluated, Request
 from evoengine.records import Elite, Status, Verdict
@@ -29,7 +29,6 @@ MAX_DIAGNOSIS_WORDS = 120
 MAX_LESSONS = 8  # trials in a prompt
 MAX_SUMMARY = 160  # characters: of a kernel without its source; models write up to 270
 
-_COUNT_OF_ERRORS = re.compile(r"\d+ errors? detected in the compilation of ")
 _WITH_DIGIT = re.compile(r"[^\s,;:()\[\]{}'\"]*\d[^\s,;:()\[\]{}'\"]*")
 
 
@@ -188,16 +187,8 @@ def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
     reason = redacted(verdict.reason, task)
     if reason != verdict.reason or "hidden case" in reason:
         return _cut(reason, MAX_REASON), ""
-    detail = _besides(verdict.reason, verdict.detail)
+    detail = failure_text.besides(verdict.status, verdict.reason, verdict.detail)
     return _cut(reason, MAX_REASON), _cut(redacted(detail, task), MAX_DETAIL)
-
-
-def _besides(reason: str, detail: str) -> str:
-    """The lines of `detail` that say more than `reason`, which as a rule is the first of them."""
-    first, _, rest = detail.partition("\n")
-    kept = rest if first.strip() == reason.strip() else detail
-    lines = [line.rstrip() for line in kept.split("\n") if not _COUNT_OF_ERRORS.match(line)]
-    return "\n".join(lines).strip("\n")
 
 
 def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
