@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from evoengine.records import Frozen, Lesson
 
@@ -48,6 +49,17 @@ class PromptSettings(Frozen):
     templates: dict[str, str] | None = None
 
 
+def _carried(lessons: tuple[Lesson, ...]) -> tuple[Lesson, ...]:
+    """`lessons`, if they can be counted and ranked."""
+    for number, lesson in enumerate(lessons, start=1):
+        if lesson.number != number:
+            raise ValueError(f"expected lesson {number}, got number {lesson.number}")
+        ratio = lesson.effect.value if lesson.effect else 1.0
+        if not 0 < ratio < math.inf:
+            raise ValueError(f"lesson {number}: expected an effect above 0, got {ratio!r}")
+    return lessons
+
+
 class RunConfig(Frozen):
     """All settings of one run."""
 
@@ -75,4 +87,5 @@ class RunConfig(Frozen):
     plateau: Annotated[int, Field(gt=0)] | None = None  # trials without gain that end the run
     # the share of the device's least time for the objective that ends the run
     stop_at_roofline: Annotated[float, Field(gt=0, le=1)] | None = None
-    lessons: tuple[Lesson, ...] = ()  # of earlier runs, numbered from 1
+    # of earlier runs, numbered from 1
+    lessons: Annotated[tuple[Lesson, ...], AfterValidator(_carried)] = ()

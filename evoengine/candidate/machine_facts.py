@@ -26,6 +26,12 @@ def facts(kernel: KernelResources) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
+def limits(kernel: KernelResources) -> tuple[str, ...]:
+    """Of `facts` those that say what may be slow: of another specialisation of a known kernel."""
+    hints = _hints(kernel.machine_code) if kernel.machine_code is not None else ()
+    return tuple(line for line in (_occupancy(kernel), *hints) if line)
+
+
 def _occupancy(kernel: KernelResources) -> str:
     found = residency(kernel)
     if found is None:

@@ -1,8 +1,8 @@
 """The normal form of a kernel file: equal for files that differ in what a compiler never sees.
 
-Comments, white space, the order of keys in the header and of includes that stand together, and the
-kernel's name and summary do not count. The code is compared as preprocessing tokens (C++17,
-[lex.pptoken]).
+Comments, white space, the order of keys and of the values of tunables in the header, that of
+includes that stand together, and the kernel's name and summary do not count. The code is compared
+as preprocessing tokens (C++17, [lex.pptoken]).
 """
 
 from __future__ import annotations
@@ -42,8 +42,11 @@ _TOKEN = re.compile(
 
 
 def normal_digest(candidate: Candidate) -> str:
-    """The digest of the normal form, without the chosen values of the tunables."""
+    """The digest of the normal form, without the chosen values of the tunables. Which of the values
+    stands first, and is thus chosen unless another one is, does not count either.
+    """
     plan = candidate.plan.model_dump(mode="json", exclude={"name", "summary"})
+    plan["tunables"] = {name: sorted(values) for name, values in plan["tunables"].items()}
     code = _SPLICE.sub("", candidate.code)
     pieces = [] if _LAYOUT.search(code) else list(_pieces(code))
     if not pieces or any(map(_makes_tokens, pieces)):

@@ -1,5 +1,5 @@
-"""The figures of one candidate, as prompts show them: times with their bounds, resources, machine
-code, launches, errors. Cases that are not timed for the score are left out.
+"""The figures of one candidate, as prompts show them: times with their bounds, and errors; those of
+its kernels are in kernel_figures. Cases that are not timed for the score are left out.
 """
 
 from __future__ import annotations
@@ -8,24 +8,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from evoengine import statistics
-from evoengine.candidate import binding, machine_facts
 from evoengine.candidate.arch import limits_of
-from evoengine.candidate.binding import CasePlan
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.candidate.residency import residency
-from evoengine.errors import CandidateError
 from evoengine.generate.device_figures import target_of
+from evoengine.generate.kernel_figures import bound_plan
 from evoengine.protocols import Request
 from evoengine.records import (
     CaseModel,
     CaseTiming,
     InputSetCheck,
-    KernelResources,
     LaunchModel,
     Verdict,
 )
 
-MAX_KERNELS = 3  # whose machine code is described
 SMALL_BOUND = 0.1  # of the largest bound of a launch; smaller ones are left out
 
 
@@ -39,17 +35,23 @@ def speedup(verdict: Verdict) -> str:
 def brief_times(verdict: Verdict, cases: Sequence[str]) -> str:
     """The time of each of `cases` and its limiter, in a few words."""
     if verdict.modelled:
-        return ", ".join(
-            f"{model.case} {model.us:.2f} us (limited by {model.limiter})"
-            for model in verdict.modelled
-            if model.case in cases
-        )
+        return _brief_modelled([model for model in verdict.modelled if model.case in cases])
     if verdict.is_coarse:
         return ""
     return ", ".join(
         f"{timing.case} {statistics.latency_interval(timing).value:.2f} us"
         for timing in verdict.timings
         if timing.case in cases
+    )
+
+
+def _brief_modelled(models: Sequence[CaseModel]) -> str:
+    """The limiter once where it is that of several cases."""
+    if len(models) > 1 and len({model.limiter for model in models}) == 1:
+        found = ", ".join(f"{model.case} {model.us:.2f}" for model in models)
+        return f"{found} us (limited by {models[0].limiter})"
+    return ", ".join(
+        f"{model.case} {model.us:.2f} us (limited by {model.limiter})" for model in models
     )
 
 
@@ -127,7 +129,7 @@ def _rounds(
     """Kernel -> how many blocks the busiest SM runs one after the other, where that is known."""
     limits = limits_of(request.environment)
     fitting = {item.kernel: residency(item) for item in verdict.resources}
-    plan = _bound_plan(parsed, request, case) if parsed else None
+    plan = bound_plan(parsed, request, case) if parsed else None
     found = {}
     for launch in plan.launches if plan else ():
         fit = fitting.get(launch.kernel)
@@ -135,54 +137,6 @@ def _rounds(
             most_blocks = -(-math.prod(launch.grid) // limits.sm_count)
             found[launch.kernel] = -(-most_blocks // fit.blocks)
     return found
-
-
-def _bound_plan(parsed: Candidate, request: Request, case: str) -> CasePlan | None:
-    try:
-        return binding.bind(parsed, request.task, case, limits_of(request.environment))
-    except CandidateError:
-        return None
-
-
-def resources_line(item: KernelResources) -> str:
-    shared = item.static_shared_bytes + item.dynamic_shared_bytes
-    spills = (
-        f"spills {item.spill_store_bytes} B stored and {item.spill_load_bytes} B loaded per thread"
-    )
-    words = spills if item.spill_store_bytes or item.spill_load_bytes else "no spills"
-    return f"{item.kernel} ({item.arch}): {item.registers} registers, {shared} B shared, {words}"
-
-
-def machine_code_lines(resources: Sequence[KernelResources]) -> Iterator[str]:
-    """One paragraph for each of the first kernels, as compiled for the device."""
-    here = [item for item in resources if item.arch == resources[0].arch]
-    for item in here[:MAX_KERNELS]:
-        if found := machine_facts.facts(item):
-            yield f"{item.kernel} ({item.arch}): {'. '.join(found)}."
-
-
-def launch_lines(parsed: Candidate, request: Request) -> list[str]:
-    """The launches of the timed cases, with how they fill the device."""
-    lines = []
-    for case in request.task.objective.cases:
-        if bound := _bound_plan(parsed, request, case):
-            words = _launch_words(bound, limits_of(request.environment).sm_count)
-            lines += [f"{case}: {line}" for line in words]
-    return lines
-
-
-def _launch_words(bound: CasePlan, sm_count: int) -> list[str]:
-    lines = []
-    for launch in bound.launches:
-        grid, block = (
-            "x".join(str(extent) for extent in extents) for extents in (launch.grid, launch.block)
-        )
-        blocks = math.prod(launch.grid)
-        filling = f"grid {grid} = {blocks} blocks ({blocks / sm_count:.2f} per SM)"
-        shared = f", {launch.shared_bytes} B dynamic shared" if launch.shared_bytes else ""
-        name = f"{launch.kernel}: " if len(bound.launches) > 1 else ""
-        lines.append(f"{name}{filling}, block {block}{shared}")
-    return lines
 
 
 def accuracy_line(verdict: Verdict) -> str:

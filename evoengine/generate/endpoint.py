@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from evoengine.generate.circuit_breaker import RequestRefused, Transient
 from evoengine.generate.endpoint_address import NO_KEY, address_of, secrets_of
 
 CONNECT_TIMEOUT_S = 15.0  # a round trip around the world takes 0.3 s; the rest is for lost packets
+# characters, in code: endpoints that need no key are given x, EMPTY or none as one, and a query may
+# be v=1, which kernels hold, too; keys that are worth something have 20 and more
+SHORTEST_SECRET = 8
 MAX_QUOTED = 300  # characters of the endpoint's message in ours
 # per request: a thousand times the longest context there is; a larger count is ignored
 MOST_TOKENS = 10**9
@@ -61,7 +65,7 @@ class Endpoint:
         target = address_of(settings.base_url, environ)
         self._key = target.key
         self._secrets = secrets_of(target)
-        self.address = self._clean(target.shown)
+        self.address = self._clean(target.shown, SHORTEST_SECRET)
         self.notice = target.notice
         # all given, because the package would look in os.environ, where no secret is left
         self._client = openai.AsyncOpenAI(
@@ -72,6 +76,7 @@ class Endpoint:
             default_headers=_headers(target.environ.get("OPENAI_CUSTOM_HEADERS", "")),
             max_retries=0,
             timeout=_timeout(settings.timeout_s),
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [_read_as_utf8]}),
         )
         # newer OpenAI models refuse it and name max_completion_tokens
         self._tokens_name = "max_tokens"
@@ -122,7 +127,7 @@ class Endpoint:
 
     def _answer(self, body: str) -> EndpointAnswer:
         try:
-            data = json.loads(body)
+            data = json.loads(body.removeprefix("\ufeff"))
         except (ValueError, RecursionError):
             raise Transient(
                 f"{self.address} sent something that is not JSON: {self._quoted(body)}",
@@ -132,7 +137,7 @@ class Endpoint:
             case {"choices": [{"message": dict(message), **choice}, *_]}:
                 usage = data.get("usage")
                 return EndpointAnswer(
-                    text=self._clean(_content(message)),
+                    text=self._clean(_content(message), SHORTEST_SECRET),
                     finish_reason=self._clean(str(choice.get("finish_reason") or ""))[:MAX_QUOTED],
                     prompt_tokens=_count(usage, "prompt_tokens"),
                     completion_tokens=_count(usage, "completion_tokens"),
@@ -152,7 +157,8 @@ class Endpoint:
                 wait_s,
                 rate_limited=wait_s is not None,
             )
-        if status in (408, 409, 425) or status >= 500:
+        # 3xx that nothing followed: a gateway's, on the way to the endpoint
+        if status in (408, 409, 425) or status >= 500 or status < 400:
             maybe_paid = status not in UNPAID_SERVER_ERRORS
             return Transient(
                 f"{self.address} failed ({status}){words}",
@@ -214,11 +220,14 @@ class Endpoint:
     def _quoted(self, text: str) -> str:
         return self._clean(" ".join(text.split()))[:MAX_QUOTED] or "nothing"
 
-    def _clean(self, text: str) -> str:
-        """`text` without secrets, and without lone surrogates, which no database can store."""
+    def _clean(self, text: str, shortest: int = 1) -> str:
+        """`text` without secrets, but for those with fewer characters than `shortest`, and without
+        lone surrogates, which no database can store.
+        """
         text = text.encode("utf-8", "replace").decode()
         for secret in self._secrets:
-            text = text.replace(secret, "***")
+            if len(secret) >= shortest:
+                text = text.replace(secret, "***")
         return text
 
 
@@ -228,6 +237,13 @@ def _headers(lines: str) -> dict[str, str]:
     """
     parted = (line.partition(":") for line in lines.splitlines())
     return {name.strip(): value.strip() for name, colon, value in parted if colon}
+
+
+async def _read_as_utf8(response: Any) -> None:
+    """Has an answer read as UTF-8, which JSON always is (RFC 8259, section 8.1): the charset of a
+    header may name any codec of Python, such as zip, and reading would fail in as many ways.
+    """
+    response.encoding = "utf-8"
 
 
 def _timeout(timeout_s: float) -> openai.Timeout:
@@ -242,20 +258,21 @@ def _never_connected(error: BaseException) -> bool:
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:
     """The wait that the endpoint asks for: milliseconds, seconds, or a date (RFC 9110, section
-    10.2.3).
+    10.2.3). None where it asks for none, or for one without end.
     """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers[name]) / scale)
+            wait_s = float(headers[name]) / scale
         except (KeyError, ValueError):
             continue
+        return max(0.0, wait_s) if math.isfinite(wait_s) else None
     try:
         return max(
             0.0,
             email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
             - time.time(),
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # a year of twenty digits overflows
         return None
 
 

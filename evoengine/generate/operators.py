@@ -17,6 +17,7 @@ FEW_ELITES = 2  # crossover needs two
 CROSSOVER_SHARE = 0.5  # the paper draws as many offspring from crossover as from mutation
 # A kernel that takes more than so many times as long has little to give to another. Our choice.
 WEAK = 2.0
+PLATEAU = 20  # trials without gain: with half of them tuned, ten replies
 
 Held = tuple[Elite, Evaluated]
 
@@ -81,6 +82,11 @@ def is_opening(request: Request) -> bool:
 def rng_of(request: Request) -> random.Random:
     """The random choices of a trial, always the same."""
     return random.Random(request.seed)  # noqa: S311 - reproducible on purpose
+
+
+def is_plateau(request: Request) -> bool:
+    """Whether there was no gain for long."""
+    return request.trials_without_gain >= PLATEAU
 
 
 def count_sources(elites: Sequence[Held]) -> int:

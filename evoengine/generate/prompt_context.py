@@ -6,6 +6,7 @@ of it; as a second barrier it loses every word with a digit here, and its detail
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.generate import candidate_figures as figures
+from evoengine.generate import failure_text, kernel_figures
 from evoengine.generate.tuned_configurations import TunedConfigurations, tuned_configurations
 from evoengine.protocols import Evaluated, Request
 from evoengine.records import Elite, Status, Verdict
@@ -25,6 +27,7 @@ MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
 MAX_DIAGNOSIS_WORDS = 120
 MAX_LESSONS = 8  # trials in a prompt
+MAX_SUMMARY = 160  # characters: of a kernel without its source; models write up to 270
 
 _WITH_DIGIT = re.compile(r"[^\s,;:()\[\]{}'\"]*\d[^\s,;:()\[\]{}'\"]*")
 
@@ -78,15 +81,15 @@ def prompt_context(
         label=outcome.label,
         operator=outcome.operator,
         status=verdict.status.value,
-        summary=parsed.plan.summary if parsed else "",
+        summary=_shortened(parsed.plan.summary) if parsed else "",
         source=parsed.with_defaults() if parsed else evaluated.source,
         tunables=parsed.tunables if parsed else dict(outcome.tunables),
         speedup=figures.speedup(verdict),
         brief=figures.brief_times(verdict, request.task.objective.cases),
         times=tuple(figures.times(verdict, parsed, request)),
-        resources=tuple(figures.resources_line(item) for item in verdict.resources),
-        machine_code=tuple(figures.machine_code_lines(verdict.resources)),
-        launches=tuple(figures.launch_lines(parsed, request)) if parsed else (),
+        resources=tuple(kernel_figures.resources_lines(verdict, parsed, request)),
+        machine_code=tuple(kernel_figures.machine_code_lines(verdict, parsed, request)),
+        launches=tuple(kernel_figures.launch_lines(parsed, request)) if parsed else (),
         accuracy=figures.accuracy_line(verdict),
         exceeds=verdict.target_exceeds,
         reason=reason,
@@ -111,19 +114,30 @@ def tuned(parent: Evaluated, request: Request) -> TunedParent | None:
 
 
 def lessons(request: Request) -> list[PromptContext]:
-    """The last trials without a place, newest first; of failures for the same reason, the newest
-    one.
+    """The last trials without a place, newest first; of failures for the same reason the newest
+    one, and of configurations of one source the fastest one. Correct ones of a source that holds a
+    place say nothing more: the place is that of the best one.
     """
     held = {evaluated.outcome.trial for _, evaluated in request.elites}
-    by_reason: dict[str, PromptContext] = {}
+    sources = {evaluated.outcome.source_digest for _, evaluated in request.elites}
+    by_subject: dict[str, Evaluated] = {}
     for evaluated in reversed(request.recent):
-        if evaluated.outcome.trial in held:
+        outcome = evaluated.outcome
+        is_correct = evaluated.verdict.status is Status.correct
+        if outcome.trial in held or (is_correct and outcome.source_digest in sources):
             continue
-        item = prompt_context(evaluated, request)
-        by_reason.setdefault(
-            item.reason if item.status != Status.correct else f"trial {item.trial}", item
-        )
-    return list(by_reason.values())[:MAX_LESSONS]
+        reason = _reason_and_detail(evaluated.verdict, request.task)[0]
+        subject = f"source {outcome.source_digest}" if is_correct else f"reason {reason}"
+        other = by_subject.setdefault(subject, evaluated)
+        if is_correct and _time_of(evaluated) < _time_of(other):
+            by_subject[subject] = evaluated
+    shown = list(by_subject.values())[:MAX_LESSONS]
+    return [prompt_context(evaluated, request) for evaluated in shown]
+
+
+def _time_of(evaluated: Evaluated) -> float:
+    score = evaluated.outcome.score
+    return math.inf if score is None else score.value
 
 
 def best(request: Request, tier: str) -> Evaluated | None:
@@ -173,7 +187,8 @@ def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
     reason = redacted(verdict.reason, task)
     if reason != verdict.reason or "hidden case" in reason:
         return _cut(reason, MAX_REASON), ""
-    return _cut(reason, MAX_REASON), _cut(redacted(verdict.detail, task), MAX_DETAIL)
+    detail = failure_text.besides(verdict.status, verdict.reason, verdict.detail)
+    return _cut(reason, MAX_REASON), _cut(redacted(detail, task), MAX_DETAIL)
 
 
 def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
@@ -185,6 +200,14 @@ def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
         if left < 0:
             return
         yield line
+
+
+def _shortened(summary: str) -> str:
+    """`summary`, by whole words up to MAX_SUMMARY characters."""
+    line = " ".join(summary.split())
+    if len(line) <= MAX_SUMMARY:
+        return line
+    return line[: MAX_SUMMARY - 3].rpartition(" ")[0].rstrip(",;:") + " ..."
 
 
 def _cut(text: str, length: int) -> str:

@@ -15,16 +15,18 @@ from evoengine.emulator.targets import LAUNCH_US
 from evoengine.emulator.timing_model import combination
 from evoengine.errors import TaskError
 from evoengine.generate import device_figures, reference_source
-from evoengine.generate.reference_source import PRODUCTS
+from evoengine.generate.operators import is_plateau
+from evoengine.generate.reference_source import EXPONENTIALS, PRODUCTS
 from evoengine.generate.reply_text import MAX_THOUGHTS
 from evoengine.protocols import Request
-from evoengine.task.distributions import DISTRIBUTIONS
+from evoengine.task.distributions import DISTRIBUTIONS, EXPONENTIAL_ADVICE
 from evoengine.task.domain import Domain, values_in_words
 from evoengine.task.draw import draw_words
 from evoengine.task.expression import FUNCTIONS
 from evoengine.task.schema import Task
 
 MAX_REFERENCE = 12_000  # characters; the longest packaged reference has 3,000
+MAX_SUMMARY = 200  # characters of a docstring's first line
 _HALF = ("float16", "bfloat16")
 _FP8_TYPES = ("e4m3", "e5m2")
 
@@ -45,9 +47,10 @@ def facts(task_path: Path, request: Request, tier: str) -> dict[str, Any]:
         "reference": reference_source.excerpt(text, name)[:MAX_REFERENCE],
         "reference_name": name,
         "trusted": _trusted(task_path, task, tier, text),
+        "trusted_summary": _trusted_summary(task_path, task, tier, text),
         "operations": operations,
         "has_half": any(spec.dtype in _HALF for spec in task.inputs.values()),
-        "distributions": DISTRIBUTIONS,
+        "distributions": _distributions(operations),
         "dims": _dims(task),
         "has_domains": any(isinstance(item, Domain) for item in task.dims.values()),
         "arguments": list(_arguments(task)),
@@ -67,8 +70,16 @@ def facts(task_path: Path, request: Request, tier: str) -> dict[str, Any]:
         "bounds": _bounds(task, operations),
         "max_thoughts": MAX_THOUGHTS,
         "tuning_trials": request.tuning_trials,
+        # 0 before it is a plateau
+        "trials_without_gain": request.trials_without_gain * is_plateau(request),
         "has_lessons": bool(request.lessons),
     }
+
+
+def _distributions(operations: frozenset[str]) -> dict[str, str]:
+    """The meaning of each, with what it asks of a kernel with these operations."""
+    advice = EXPONENTIAL_ADVICE if EXPONENTIALS in operations else {}
+    return {name: words + advice.get(name, "") for name, words in DISTRIBUTIONS.items()}
 
 
 def _read(task_path: Path, function: str) -> str:
@@ -95,6 +106,18 @@ def _trusted(task_path: Path, task: Task, tier: str, reference: str) -> str:
     if not reference_source.functions_used(text, name):
         return ""
     return reference_source.excerpt(text, name, shown or {""})[:MAX_REFERENCE]
+
+
+def _trusted_summary(task_path: Path, task: Task, tier: str, reference: str) -> str:
+    """What the tier's trusted implementation says of itself; "" where the reference shows it."""
+    function = task.tiers[tier].trusted
+    own_file, _, own_name = task.reference.rpartition(":")
+    if function is None:
+        return ""
+    file, _, name = function.rpartition(":")
+    if file == own_file and name in reference_source.names_defined(reference, own_name):
+        return ""
+    return reference_source.summary_of(_read(task_path, function), name)[:MAX_SUMMARY]
 
 
 def _formats(task: Task, tier: str) -> tuple[str, ...]:

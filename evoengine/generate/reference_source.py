@@ -53,6 +53,20 @@ def excerpt(text: str, function: str, without: Collection[str] = ()) -> str:
     return "\n".join(_joined(kept, lines)).strip("\n")
 
 
+def summary_of(text: str, function: str) -> str:
+    """The first line of the docstring of `function`, "" where it has none."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ""
+    found = [
+        ast.get_docstring(node) or ""
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == function
+    ]
+    return found[-1].partition("\n")[0].strip() if found else ""
+
+
 def operations_of(text: str, function: str) -> frozenset[str]:
     """The kinds of operation in `function` and in what it needs; all where that is unknown."""
     try:

@@ -24,6 +24,8 @@ _NAME = re.compile(r"evoengine\b", re.IGNORECASE)
 _ALMOST_OPENING = re.compile(r"/[/*][/ \t!*-]*+\Z")
 # Possessive (*+): to backtrack over a line of 100,000 blanks would block the loop for minutes.
 _FENCE = re.compile(r"^([ \t>]*+)(`{3,}+|~{3,}+)[ \t]*+([^`\n]*+)$")
+# a fence at the end of a line that begins otherwise
+_LATE_FENCE = re.compile(r"(?:`{3,}+|~{3,}+)[\w+-]*+[ \t]*+\Z")
 _THOUGHTS = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]{0,2}(?:thoughts?|insights?)\b[^\n]*$",
     re.IGNORECASE | re.MULTILINE,
@@ -57,7 +59,7 @@ def read(text: str) -> Reading:
             f"the reply has {len(text)} characters, at most {MAX_LENGTH} are read; {_WANTED}",
             (),
         )
-    text = _answer_of(_plain(text))
+    text = _answer_of(_with_own_lines(_plain(text)))
     blocks, prose = _split(text)
     thoughts = _thoughts(prose)
     kernel = _kernel(blocks, text)
@@ -74,6 +76,22 @@ def _plain(text: str) -> str:
         text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace("\u2028", "\n")
     )
     return CONTROL.sub("", text)
+
+
+def _with_own_lines(text: str) -> str:
+    """`text` with a line of its own for each fence right before a header: some models open it at
+    the end of a sentence, or behind a mark of their channels.
+    """
+    pieces, done = list[str](), 0
+    for header in _HEADER.finditer(text):
+        end = header.start() - 1  # of the line before
+        line = text[max(text.rfind("\n", 0, max(end, 0)) + 1, end - 200) : max(end, 0)]
+        fence = _LATE_FENCE.search(line)
+        if fence and not _FENCE.match(line):
+            at = end - len(fence[0])
+            pieces += [text[done:at], "\n"]
+            done = at
+    return "".join([*pieces, text[done:]])
 
 
 def _answer_of(text: str) -> str:
@@ -176,12 +194,15 @@ def _why_none(blocks: list[str], text: str) -> str:
 
 
 def _almost_header(text: str) -> str:
-    """The first 60 characters of what only looks like a header; "" where nothing does."""
+    """60 characters of what only looks like a header, from up to 20 before it on; "" where nothing
+    does.
+    """
     for name in _NAME.finditer(text):
         before = text[max(0, name.start() - 60) : name.start()].rpartition("\n")[2]
         opening = _ALMOST_OPENING.search(before)
         if opening:
-            return (opening[0] + text[name.start() : name.start() + 60].partition("\n")[0])[:60]
+            rest = text[name.start() : name.start() + 60].partition("\n")[0]
+            return (before[: opening.start()].lstrip()[-20:] + opening[0] + rest)[:60]
     return ""
 
 
@@ -200,6 +221,6 @@ def _thoughts(prose: str) -> tuple[str, ...]:
             items.append(bullet[1].strip())
         elif line.lstrip().startswith("#"):
             break
-        elif line.strip() and items:
+        elif line.strip() and items and len(items[-1]) < MAX_THOUGHT_LENGTH:
             items[-1] += " " + line.strip()
     return tuple(item[:MAX_THOUGHT_LENGTH] for item in items[:MAX_THOUGHTS] if item)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from random import Random
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.binding import is_valid
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.candidate.normal_form import normal_digest
 from evoengine.task.schema import Task
 
 Point = tuple[int, ...]  # for every tunable, the position of its value among its sorted values
@@ -34,6 +36,11 @@ class SearchSpace:
         plan_bytes = len(candidate.plan.model_dump_json(exclude={"tunables"}))
         self._share = min(1.0, PLAN_BYTES / plan_bytes)
         self._validity: dict[Point, bool] = {}
+
+    @cached_property
+    def normal_digest(self) -> str:
+        """Equal for spaces of the same kernel with the same values, whichever stand first."""
+        return normal_digest(self.candidate)
 
     def point(self, tunables: dict[str, int]) -> Point | None:
         """The point of `tunables`, defaults filled in; None where a value is not declared."""

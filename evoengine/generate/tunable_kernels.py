@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from evoengine.candidate.arch import DeviceLimits, limits_of
 from evoengine.candidate.kernel_file import Candidate, parse
@@ -64,6 +65,20 @@ class TunableKernel:
     def precision(self) -> str:
         return self.space.candidate.plan.precision
 
+    def joined(self, twin: TunableKernel) -> TunableKernel:
+        """This kernel with what is known of the same one from another source."""
+        known = dict(self.settled)
+        for point, loss in twin.settled:
+            own = self._point_of(twin, point)
+            known[own] = min(loss, known.get(own, loss))
+        pending = {*self.pending, *(self._point_of(twin, point) for point in twin.pending)}
+        return replace(self, settled=list(known.items()), pending=tuple(sorted(pending)))
+
+    def _point_of(self, twin: TunableKernel, point: Point) -> Point:
+        own = self.space.point(twin.space.tunables(point))
+        assert own is not None  # the values are the same
+        return own
+
     def proposal(self, point: Point) -> Proposal:
         """The proposal of its configuration at `point`."""
         candidate, parent = self.space.candidate, self.parent
@@ -81,6 +96,17 @@ class TunableKernel:
                 if value != before[name]
             ),
         )
+
+
+def joined_twins(kernels: Iterable[TunableKernel]) -> list[TunableKernel]:
+    """Of `kernels` that differ in what does not count, such as which values stand first, the first,
+    with what is known of all: a configuration that one of them tried is the same for the others.
+    """
+    found: dict[str, TunableKernel] = {}
+    for kernel in kernels:
+        name = kernel.space.normal_digest
+        found[name] = found[name].joined(kernel) if name in found else kernel
+    return list(found.values())
 
 
 class TunableKernels:

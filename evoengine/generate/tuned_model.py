@@ -18,7 +18,7 @@ from typing import Protocol
 
 from evoengine.generate.halving import next_kernel
 from evoengine.generate.tpe import next_point
-from evoengine.generate.tunable_kernels import TunableKernels
+from evoengine.generate.tunable_kernels import TunableKernels, joined_twins
 from evoengine.generate.tuning_slots import TuningSlots
 from evoengine.protocols import Replies, Request
 from evoengine.records import Outcome, Proposal
@@ -129,7 +129,7 @@ class TunedModelGenerator:
             self._known.kernel(structure.source, structure, request, pending)
             for structure in request.structures
         )
-        kernels = [kernel for kernel in found if kernel is not None]
+        kernels = joined_twins(kernel for kernel in found if kernel is not None)
         while kernels:
             kernel = next_kernel(kernels, slots.before(request.trial), rng)
             point = next_point(kernel, request.seed, rng)

@@ -28,6 +28,9 @@ class Effect:
 
 
 NO_EFFECT = Effect()
+# A damaged store can hold any number; the quotient of two within this can be computed, and no
+# score of a kernel comes near it.
+MOST_SCORE = 1e100
 # A kernel without an effect that is correct has no parent to compare it with; one that is rejected
 # was not judged, and may be a correct one that was sent again.
 SAYS_NOTHING = (Status.correct, Status.rejected)
@@ -163,7 +166,10 @@ class Lessons:
 def _usable_score(outcome: Outcome) -> Interval | None:
     """The score of a correct trial, if it has a logarithm."""
     score = outcome.score if score_of(outcome) is not None else None
-    return score if score and score.low > 0 and math.isfinite(score.high) else None
+    if score is None:
+        return None
+    figures = (score.low, score.value, score.high)
+    return score if all(1 / MOST_SCORE < figure < MOST_SCORE for figure in figures) else None
 
 
 def _words(claim: str) -> list[str]:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from evoengine.config import RunConfig
+from evoengine.generate.operators import PLATEAU
 from evoengine.population.elites import Population
 from evoengine.records import Elite, EndKind, Verdict
 from evoengine.search.gains import Gains
 from evoengine.search.roofline import roofline_share
 from evoengine.task.schema import Task
 
-LONG_WITHOUT_GAIN = 20  # trials after which the progress says so, once
+LONG_WITHOUT_GAIN = PLATEAU  # trials after which the progress says so, once
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class EarlyEnd:
         hold from trial `limits_from` on: with the earlier ones the run went on.
         """
         self._plateau = config.plateau
+        self._asks_anew = config.generator == "openai" and config.method == "full"
         self._share = config.stop_at_roofline
         self._task = task
         self._verdict_of = verdict_of
@@ -83,7 +85,9 @@ class EarlyEnd:
             return ""
         last = "" if gains.last is None else f"; the last one was trial {gains.last}"
         ends = "" if self._plateau is None else f"; {self._plateau} in a row end the run"
-        return f"no gain in the last {LONG_WITHOUT_GAIN} trials{last}{ends}"
+        anew = "; half of the prompts ask for new designs until the next gain"
+        more = f"{anew if self._asks_anew else ''}{ends}"
+        return f"no gain in the last {LONG_WITHOUT_GAIN} trials{last}{more}"
 
     def _plateau_at(self, trial: int) -> ReachedEnd | None:
         if self._plateau is None or self.gains.trials_without < self._plateau:

@@ -13,7 +13,9 @@ from evoengine.events import Notice
 from evoengine.generate.registry import GeneratorContext, kind_of
 from evoengine.paths import RunPaths
 from evoengine.protocols import Generator, Store
+from evoengine.search.changes import current_info
 from evoengine.search.control import Control
+from evoengine.search.known_settings import refuse_unknown_settings
 from evoengine.store.run_folder import RunFolder, open_run
 
 
@@ -62,4 +64,12 @@ def _open_replayed_run(config: RunConfig) -> RunFolder | None:
     """The run whose replies are replayed, opened for reading; None for other generators."""
     if config.generator != "replay" or config.replay_from is None:
         return None
-    return open_run(RunPaths(Path(config.replay_from)), read_only=True)
+    paths = RunPaths(Path(config.replay_from))
+    folder = open_run(paths, read_only=True)
+    try:
+        if (info := current_info(folder.store)) is not None:
+            refuse_unknown_settings(info, paths.database)
+    except BaseException:
+        folder.close()
+        raise
+    return folder

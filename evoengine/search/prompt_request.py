@@ -99,7 +99,7 @@ def request_of_run(paths: RunPaths) -> PromptRequest:
     """The next request of a stored run, which may be live; raises EvoError."""
     with RunReader(paths) as reader:
         info, environment, store = reader.info, reader.environment, reader.folder.store
-        config, task = RunConfig.model_validate(info.config), Task.model_validate(info.task)
+        config, task = reader.config, Task.model_validate(info.task)
         if environment is None:
             raise UsageError(f"{paths.root}: the run does not record its device")
         seeds = starting_kernels(store, config)

@@ -22,6 +22,7 @@ from evoengine.search.changes import (
 from evoengine.search.choose_run import base_url_from, with_price
 from evoengine.search.clock import utc_now
 from evoengine.search.control import Control
+from evoengine.search.known_settings import refuse_unknown_settings
 from evoengine.search.make_executor import find_device, make_executor
 from evoengine.search.make_generator import check_generator
 from evoengine.search.references import refuse_changed_references
@@ -45,7 +46,7 @@ async def resume_run(
     """Runs the rest of a stored run with its settings changed by `options`; raises EvoError."""
     with open_run(paths) as folder, control.within_time_limit():
         store = folder.store
-        info, words = resumed_info(store, options, control.environ)
+        info, words = resumed_info(store, paths, options, control.environ)
         refuse_other_timing(info, paths, store)
         refuse_changed_references(info)
         task, config = Task.model_validate(info.task), RunConfig.model_validate(info.config)
@@ -69,13 +70,14 @@ async def resume_run(
 
 
 def resumed_info(
-    store: SqliteStore, options: RunOptions, environ: Mapping[str, str]
+    store: SqliteStore, paths: RunPaths, options: RunOptions, environ: Mapping[str, str]
 ) -> tuple[RunInfo, tuple[str, ...]]:
     """The info of a resumed run with its new settings, and what `options` changed, one line each;
-    raises UsageError.
+    raises UsageError, and StoreError where this version cannot read it.
     """
     info = current_info(store)
     assert info is not None  # open_run refuses a run that was never started
+    refuse_unknown_settings(info, paths.database)
     before = RunConfig.model_validate(info.config)
     last = store.last_trial()
     after = changed_config(before, options, 0 if last is None else last + 1)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pydantic import ValidationError
-
 from evoengine.config import RunConfig
-from evoengine.errors import StoreError, UsageError
+from evoengine.errors import UsageError
 from evoengine.generate.tier_shares import shares_of
 from evoengine.generate.tuned_model import TUNE
 from evoengine.paths import RunPaths
@@ -28,6 +26,7 @@ from evoengine.report.run_model import cost_is_known, method_name, model_name, t
 from evoengine.report.search_marks import NO_MARKS, SearchMarks, last_unbeaten
 from evoengine.report.stored_trials import StoredTrials
 from evoengine.search.changes import changes_of, current_info
+from evoengine.search.known_settings import refuse_unknown_settings
 from evoengine.search.run_ends import current_end
 from evoengine.search.run_lessons import RunLessons
 from evoengine.search.settled_trials import SettledTrial, fold_into_population
@@ -70,25 +69,21 @@ class RunReader:
 
     @property
     def info(self) -> RunInfo:
-        """The info of the run with its current settings; raises UsageError if it has not begun."""
+        """The info of the run with its current settings; raises UsageError if it has not begun, and
+        StoreError where this version cannot read it.
+        """
         found = current_info(self.folder.store)
         if found is None:
             raise UsageError(
                 f"{self.paths.root}: the run has not begun yet: its device is still starting"
             )
+        refuse_unknown_settings(found, self.paths.database)
         return found
 
     @property
     def config(self) -> RunConfig:
-        """The current settings; raises StoreError where this version does not know them."""
-        try:
-            return RunConfig.model_validate(self.info.config)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise StoreError(
-                f"{self.paths.database}: the settings of the run are not those of this version:"
-                f" {'.'.join(map(str, first['loc']))}: {first['msg']}"
-            ) from None
+        """The current settings."""
+        return RunConfig.model_validate(self.info.config)
 
     @property
     def environment(self) -> Environment | None:
@@ -173,7 +168,7 @@ class RunReader:
         """The share of each tier in the trials that ask; empty where nothing asks, and before the
         starting kernels are settled, whose tiers count.
         """
-        config = RunConfig.model_validate(self.info.config)
+        config = self.config
         seeds = starting_kernels(self.folder.store, config)
         if not method_name(self.info.config) or len(outcomes) < len(seeds):
             return {}

@@ -57,6 +57,7 @@ def digest_of(source: str) -> str:
         ("precision: fp32\n", "# a remark\nprecision: fp32\n"),
         ("  THREADS: [128, 256]\n  ROWS: [1, 2]\n", "  ROWS: [1, 2]\n  THREADS: [128, 256]\n"),
         ("precision: fp32\nsummary: one thread an element\n", "precision: fp32\n"),
+        ("THREADS: [128, 256]", "THREADS: [256, 128]"),
     ],
 )
 def test_what_a_compiler_never_sees_does_not_count(old: str, new: str) -> None:
@@ -71,8 +72,8 @@ def test_what_a_compiler_never_sees_does_not_count(old: str, new: str) -> None:
         ("mov.u32 %0, %1;", "mov.u32 %0,  %1;"),
         ("TWICE(x) (", "TWICE (x) ("),
         ("(x) + \\\n", "(x) \\\n"),
-        ("THREADS: [128, 256]", "THREADS: [256, 128]"),
         ("THREADS: [128, 256]", "THREADS: [128, 512]"),
+        ("THREADS: [128, 256]", "THREADS: [128, 256, 512]"),
         ("precision: fp32", "precision: fp16"),
         ("args: [x, out, N]", "args: [out, x, N]"),
         ("int i =", "int\n#define n 4\n i ="),

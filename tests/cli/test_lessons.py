@@ -75,23 +75,74 @@ def test_a_replay_has_the_numbers_of_the_run_it_replays(teaching: Call, task: Pa
     assert lessons_of(teaching, "three") == lessons_of(teaching, "two")
 
 
+@pytest.mark.parametrize(
+    ("part", "name"), [("config", "settings"), ("task", "task"), ("environment", "device")]
+)
 def test_a_run_whose_settings_this_version_does_not_know_is_refused_in_one_line(
-    teaching: Call, task: Path
+    teaching: Call, task: Path, part: str, name: str
 ) -> None:
     assert teaching("run", task, "--run", "one", "--trials", "4", *SHAPE).code == 0
+    assert (
+        teaching("run", task, "--replay-from", "one", "--run", "replay", "--trials", "3").code == 0
+    )
     with closing(sqlite3.connect("runs/one/run.db")) as database, database:
         [(info,)] = database.execute("SELECT body FROM run").fetchall()
         later = json.loads(info)
-        later["config"]["warp_drive"] = 9
+        later[part]["warp_drive"] = 9
         database.execute("UPDATE run SET body = ?", (json.dumps(later),))
-    for arguments in (
+    commands = [
+        ("show", "one"),
+        ("show", "one", "--json"),
+        ("show", "one", "--trial", "2"),
         ("show", "one", "--lessons"),
+        ("export", "one"),
+        ("prompt", "--run", "one"),
+        ("resume", "one", "--trials", "6"),
         ("run", task, "--run", "two", "--lessons-from", "one", *SHAPE),
+        ("run", task, "--run", "two", "--replay-from", "one"),
+        ("resume", "replay", "--trials", "5"),
+    ]
+    for arguments in commands:
+        found = teaching(*arguments)
+        assert found.code == 7, (arguments, found.err)
+        assert (
+            f"this version of evoengine cannot read the {name} of the run: warp_drive: Extra"
+            in found.err
+        ), arguments
+        assert len(found.err.strip().splitlines()) == 1, found.err
+    assert not Path("runs/two").exists()
+    listed = teaching("runs")
+    assert listed.code == 0 and "warp_drive" in listed.out + listed.err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("effect", {"value": 0.0, "low": -1.0, "high": 1.0}, "expected an effect above 0, got 0.0"),
+        ("effect", {"value": -2.0, "low": -3.0, "high": 1.0}, "expected an effect above 0, got -2"),
+        ("number", 7, "expected lesson 1, got number 7"),
+    ],
+)
+def test_a_carried_lesson_that_cannot_be_ranked_is_refused_in_one_line(
+    teaching: Call, task: Path, key: str, value: object, why: str
+) -> None:
+    assert teaching("run", task, "--run", "one", "--trials", "20", *SHAPE).code == 0
+    new = ("run", task, "--lessons-from", "one", *SHAPE, "--trials", "6", "--run", "two")
+    assert teaching(*new).code == 0
+    with closing(sqlite3.connect("runs/two/run.db")) as database, database:
+        [(info,)] = database.execute("SELECT body FROM run").fetchall()
+        damaged = json.loads(info)
+        damaged["config"]["lessons"][0][key] = value
+        database.execute("UPDATE run SET body = ?", (json.dumps(damaged),))
+    for arguments in (
+        ("show", "two", "--lessons"),
+        ("prompt", "--run", "two"),
+        ("resume", "two", "--trials", "8"),
+        ("run", task, "--run", "three", "--lessons-from", "two", *SHAPE),
     ):
         found = teaching(*arguments)
         assert found.code == 7, found.err
-        assert "settings of the run are not those of this version: warp_drive: Extra" in found.err
-    assert not Path("runs/two").exists()
+        assert why in found.err
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from evoengine.errors import UsageError
 from evoengine.generate.methods.full import METHOD
-from evoengine.generate.operators import FIRST_SAMPLES
+from evoengine.generate.operators import FIRST_SAMPLES, PLATEAU
 from evoengine.protocols import Evaluated
 from evoengine.records import Interval
 from tests.generate.row_sums_task import evaluated, request
@@ -37,6 +37,26 @@ def test_where_all_places_have_one_source_it_is_mutated_and_first_samples_bring_
     assert choose(held, "mutate").operator == "mutate"
     with pytest.raises(UsageError, match="crossover needs 2 correct kernels with different sou"):
         choose(held, "crossover")
+
+
+def test_on_a_plateau_half_of_the_trials_are_first_samples_until_there_is_a_gain(
+    task_path: Path,
+) -> None:
+    elites = (evaluated(0), evaluated(1))
+    held = replace(request(task_path, elites=elites), tiers={"fp32": 1.0})
+    for trials, expected in ((PLATEAU - 1, range(1)), (PLATEAU, range(70, 131)), (0, range(1))):
+        stuck = replace(held, trials_without_gain=trials)
+        chosen = [choose(replace(stuck, seed=seed, trial=seed)) for seed in range(200)]
+        found = [choice for choice in chosen if choice.operator == "first"]
+        assert len(found) in expected
+        assert all(choice.direction is not None and not choice.parents for choice in found)
+
+
+def test_asking_for_an_operator_on_a_plateau_changes_nothing_else(task_path: Path) -> None:
+    elites = (evaluated(0), evaluated(1), evaluated(2))
+    for seed in range(60):
+        asked = replace(request(task_path, seed=seed, elites=elites), trials_without_gain=PLATEAU)
+        assert choose(asked, choose(asked).operator) == choose(asked)
 
 
 def test_crossover_takes_two_different_sources(task_path: Path) -> None:

@@ -204,6 +204,16 @@ TRANSIENT = {
     "choices of another shape": http(200, '{"choices": "none"}'),
     "a list": http(200, "[]"),
     "deep nesting": http(200, "[" * 100_000),
+    "304": http(304, ""),
+    "a wait without end": error(429, "slow down", retry_after="inf"),
+    "a wait of many digits": error(429, "slow down", retry_after="9" * 400),
+    "a wait that is no number": error(503, "slow down", retry_after_ms="nan"),
+    "a wait until a year that is none": error(
+        429, "slow down", retry_after=f"Fri, 31 Dec {'9' * 20} 23:59:59 GMT"
+    ),
+    "an error in a codec that is no charset": error(503, "x").replace(
+        b"/json", b"/json; charset=zip"
+    ),
 }
 
 
@@ -218,6 +228,35 @@ def test_a_transient_failure_is_tried_again(task_path: Path, failure: Step) -> N
         == 1
     )
     assert "the endpoint answers again after" in scene.notices[-1]
+
+
+CODECS = [
+    "base64",
+    "hex",
+    "rot13",
+    "zip",
+    "utf-16",
+    "idna",
+    "undefined",
+    "unicode_escape",
+    "klingon",
+]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_an_answer_is_read_as_utf8_whatever_codec_its_header_names(
+    task_path: Path, codec: str
+) -> None:
+    answer = GOOD.replace(b"/json", b"/json; charset=" + codec.encode())
+    assert answer != GOOD
+    proposal, scene = play(task_path, answer, act=Scene.propose)
+    assert (proposal.source, len(scene.server.requests)) == (kernel(), 1)
+
+
+def test_an_answer_with_a_byte_order_mark_is_read(task_path: Path) -> None:
+    body = GOOD.partition(b"\r\n\r\n")[2].decode()
+    proposal, scene = play(task_path, http(200, f"\ufeff{body}"), act=Scene.propose)
+    assert (proposal.source, len(scene.server.requests)) == (kernel(), 1)
 
 
 @pytest.mark.parametrize("slow", [stall, dripping(GOOD)], ids=["stall", "drip"])
@@ -382,6 +421,26 @@ def test_the_key_is_in_no_error_and_no_stored_reply(task_path: Path) -> None:
     said += [reply.model_dump_json() for reply in replies.stored.values()]
     assert scene.server.keys == [KEY, KEY]
     assert not [text for text in said if KEY in text]
+
+
+@pytest.mark.parametrize(
+    ("key", "query"), [("k", ""), ("x", "?v=1"), ("EMPTY", "?a=out"), ("none", "?b=N"), ("int", "")]
+)
+def test_a_key_that_is_a_word_of_code_leaves_the_kernel_alone(
+    task_path: Path, key: str, query: str
+) -> None:
+    """Endpoints that need no key are given such a one."""
+
+    async def run() -> Proposal:
+        async with chat_server(GOOD) as server:
+            environ = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": server.url + query}
+            generator = ModelGenerator(ModelSettings(), task_path, environ=environ)
+            try:
+                return await generator.propose(request(task_path), MemoryReplies())
+            finally:
+                await generator.close()
+
+    assert asyncio.run(run()).source == kernel()
 
 
 def test_a_password_in_the_address_is_not_shown(task_path: Path) -> None:

@@ -114,6 +114,9 @@ def test_what_a_prompt_says_depends_on_the_tier_and_on_the_operations_of_the_tas
     assert "mma.sync" in texts["fp16"] and "ex2. In a running maximum" in texts["fp16"]
     assert "mma.sync" not in texts["fp32"] and "running maximum" not in texts["fp32"]
     assert "`tensor`" in texts["fp16"] and "`tensor`" not in texts["fp32"]
+    maxima = "subtract maxima before you exponentiate"
+    assert texts["fp16"].count(maxima) == 2 and maxima not in texts["fp32"]
+    assert " mma.h, " in texts["fp16"] and " mma.h, " not in texts["fp32"]
 
 
 def test_the_parents_figures_are_in_a_prompt_once(late: Request) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.prompt_requests import ON_GPU, prompts_of
 from evoengine import paths
 from evoengine.candidate import binding, kernel_file
 from evoengine.candidate.arch import limits_of_arch
@@ -151,6 +152,48 @@ def test_a_prompt_of_modelled_times_says_how_bounds_become_a_time(task_path: Pat
             assert (f"\n- `{name}`: {words}\n" in text) is (told and name not in unneeded)
 
 
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ("layernorm", "Trusted is `native`: torch's own kernel.\n"),
+        ("sdpa_h200", "Trusted is `half`: torch's own attention in half precision: how far"),
+    ],
+)
+def test_a_trusted_implementation_whose_source_is_not_shown_is_described(
+    task: str, words: str
+) -> None:
+    assert words in prompts_of(task, ON_GPU)["mutate"].text
+
+
+@pytest.mark.parametrize(
+    ("arch", "kind", "words"),
+    [
+        (
+            "sm_90",
+            "cuda",
+            "- It has wgmma, setmaxnreg, mbarriers, cp.async.bulk, and clusters (`__cluster_dims__`"
+            " at the kernel); a plan cannot make tensor maps (TMA).\n",
+        ),
+        ("sm_100", "cuda", "- It has mbarriers, cp.async.bulk, and clusters ("),
+        ("sm_90", "emulator", "- Not here: wgmma, mbarrier, cp.async.bulk, TMA, clusters.\n"),
+    ],
+)
+def test_a_prompt_says_which_instructions_of_its_own_the_device_takes(
+    task_path: Path, arch: str, kind: str, words: str
+) -> None:
+    """tests/honest has a kernel with clusters and one with bulk copies, correct on an H200."""
+    asked = full_request(task_path)
+    environment = asked.environment.model_copy(update={"arch": arch, "kind": kind})
+    assert words in first_prompt(task_path, replace(asked, environment=environment))
+
+
+def test_a_first_sample_on_a_plateau_is_told_of_it(task_path: Path) -> None:
+    words = "The last 23 trials, most of them changes of these solutions, brought no gain"
+    asked = full_request(task_path)
+    assert words in first_prompt(task_path, replace(asked, trials_without_gain=23))
+    assert "brought no gain" not in first_prompt(task_path, replace(asked, trials_without_gain=19))
+
+
 def test_solutions_carry_their_figures_and_parents_their_source(task_path: Path) -> None:
     text = every_prompt(task_path, full_request(task_path))["crossover"]
     for word in (
@@ -220,6 +263,16 @@ def test_failures_are_quoted_from_the_checker_and_cut_to_length(task_path: Path)
     assert "x" * 1000 not in text
 
 
+def test_what_a_compiler_says_is_quoted_once(task_path: Path) -> None:
+    error = 'kernel.cu(37): error: identifier "foo" is undefined'
+    detail = (
+        f'{error}\n      x = foo;\n          ^\n\n1 error detected in the compilation of "k".\n'
+    )
+    wrong = evaluated(9, status=Status.compile_error, reason=error, detail=detail)
+    text = first_prompt(task_path, replace(full_request(task_path), recent=(wrong,)))
+    assert f"```\n{error}\n      x = foo;\n          ^\n```" in text
+
+
 def test_a_prompt_begins_alike_for_all_operators_so_that_it_can_be_cached(task_path: Path) -> None:
     texts = list(every_prompt(task_path, full_request(task_path)).values())
     start = texts[0][: texts[0].index("# What counts as correct")]
@@ -234,6 +287,17 @@ def test_a_prompt_is_laid_out_cleanly(task_path: Path) -> None:
         assert text.count("\n# Your reply\n") == 1
         assert not re.search(r"[^\n]\n# ", text)  # a heading follows an empty line
         assert not re.search(r" $", text, re.MULTILINE)
+
+
+def test_a_trial_without_a_kernel_or_a_summary_is_laid_out_cleanly(task_path: Path) -> None:
+    without = evaluated(9, status=Status.rejected, reason="the reply is empty")
+    plain = evaluated(8)
+    unsaid = replace(plain, source=plain.source.replace("summary: one warp a row\n", ""))
+    recent = (replace(without, source=""), unsaid)
+    asked = replace(full_request(task_path), recent=recent, elites=())
+    text = first_prompt(task_path, asked)
+    assert "Trial 9, kernel_9: rejected.\n" in text
+    assert "Trial 8, kernel_8: correct, not among the best: 2.000x.\n" in text
 
 
 def test_what_a_model_wrote_cannot_close_its_fence(task_path: Path) -> None:

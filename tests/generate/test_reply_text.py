@@ -24,6 +24,7 @@ PROBLEMS = {
     "no_bare_comma.md": "YAML splits a list at bare commas",
     "no_code_without_header.md": "the code has no launch plan",
     "no_cut_in_the_header.md": "expected the launch plan first",
+    "no_diff.md": "alone on its line and end with '*/', got '+/* evoengine'",
     "no_doc_comment_header.md": (
         "must begin with '/* evoengine' alone on its line and end with '*/', got '/** evoengine'"
     ),
@@ -93,6 +94,35 @@ def test_thoughts_are_at_most_three_and_short(task_path: Path) -> None:
     assert reply_text.read("## Thoughts\n- " + "x" * 5000).thoughts == (
         "x" * reply_text.MAX_THOUGHT_LENGTH,
     )
+
+
+@pytest.mark.parametrize(
+    ("begin", "line"),
+    [
+        ("## Thoughts\n- a\n", "b\n"),
+        ("## Thoughts\n", "- a\n"),
+        ("", "## Thoughts\n"),
+        ("", "Lesson: a\n"),
+        ("", "```\n"),
+        ("", "/* evoengine\n"),
+        ("", "/*" + " " * 99 + "evoengine\n"),
+        ("", "</think>"),
+        ("", "```\n/* evoengine\n"),
+        ("", "a ```cuda\n/* evoengine\n"),
+        ("/* evoengine\n", "a"),
+        ("```\n/* evoengine\n*/\n", "__global__ */\n"),
+    ],
+)
+def test_the_longest_reply_is_read_once(begin: str, line: str) -> None:
+    """A reading that went back, or copied what it has for each line, would take minutes here."""
+    text = begin + line * ((reply_text.MAX_LENGTH - len(begin)) // len(line))
+    assert all(
+        len(thought) <= reply_text.MAX_THOUGHT_LENGTH for thought in reply_text.read(text).thoughts
+    )
+
+
+def test_what_follows_a_fence_behind_a_sentence_is_read_as_prose(task_path: Path) -> None:
+    assert read("ok_fence_behind_a_sentence.md", task_path).insight == "one barrier less"
 
 
 def test_a_problem_in_a_hidden_case_gives_away_no_size(task_path: Path) -> None:

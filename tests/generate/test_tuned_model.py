@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from evoengine.digest import digest
 from evoengine.evaluate.scripted.scripted_verdict import VerdictRule
 from evoengine.generate.tunable_kernels import FAILED, TunableKernels
 from evoengine.generate.tuned_model import TunedModelGenerator
 from evoengine.generate.tuning_slots import TuningSlots
-from evoengine.protocols import Exhausted, Generator, ProposalRow, Replies, Request
+from evoengine.protocols import Evaluated, Exhausted, Generator, ProposalRow, Replies, Request
 from evoengine.records import Proposal, Reply, Status, Usage
 from evoengine.search.engine import Engine
 from evoengine.store.memory_store import MemoryStore
@@ -170,6 +171,41 @@ def test_what_other_tuning_trials_in_flight_try_is_not_tried_again(task_path: Pa
         before = tuple(live[:number])
         again = asyncio.run(run(before, 1))[0]
         assert again.tunables not in [proposal.tunables for proposal in before]
+
+
+def test_a_kernel_with_other_values_first_is_tuned_as_the_same_kernel(task_path: Path) -> None:
+    """A model sends a kernel again with other first guesses: four configurations, two settled."""
+    first = evaluated(1, "k")
+    source = first.source.replace(
+        "  THREADS: [128, 256]\n  ROWS: [1, 2]", "  ROWS: [2, 1]\n  THREADS: [256, 128]"
+    )
+    again = replace(
+        evaluated(2, "k"),
+        source=source,
+        outcome=evaluated(2, "k").outcome.model_copy(update={"source_digest": digest(source)}),
+    )
+
+    async def run(structures: tuple[Evaluated, ...]) -> list[Proposal]:
+        async def pending(wanted: object) -> tuple[Proposal, ...]:
+            return ()
+
+        generator = TunedModelGenerator(ScriptedGenerator(), 1.0)
+        for structure in structures:
+            generator.tell(structure.outcome)
+        asked = replace(
+            request(task_path, trial=5), settled=5, pending=pending, structures=structures
+        )
+        return [
+            await generator.propose(replace(asked, trial=5 + number), MemoryReplies())
+            for number in range(3)
+        ]
+
+    for structures in ((first, again), (again, first)):
+        proposals = asyncio.run(run(structures))
+        assert [item.operator for item in proposals] == ["tune", "tune", "mutate"]
+        tried = [item.tunables for item in proposals[:2]]
+        expected = [{"THREADS": 128, "ROWS": 2}, {"THREADS": 256, "ROWS": 1}]
+        assert sorted(tried, key=lambda item: item["THREADS"]) == expected
 
 
 class Untunable(ScriptedGenerator):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from evoengine.population.lessons import Lessons
@@ -71,6 +73,29 @@ def test_a_kernel_that_was_refused_before_it_was_judged_is_no_failure_of_its_les
     assert found.ranked == () and found.all[0].effect_words == "not judged"
     found.add(outcome(2, 0.9), applied=(1,))
     assert [lesson.sign for lesson in found.ranked] == [1]
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        (0.0, 0.9, 1.0),
+        (0.9, 0.0, 1.0),
+        (0.9, -1.0, 1.0),
+        (1e-300, 1.0, 1e300),
+        (0.9, math.nan, 1.0),
+    ],
+)
+def test_a_score_that_a_damaged_store_holds_is_no_effect_and_stops_nothing(
+    figures: tuple[float, float, float],
+) -> None:
+    found = lessons()
+    low, value, high = figures
+    wrong = Interval(value=value, low=low, high=high)
+    found.add(outcome(1, 0.9).model_copy(update={"score": wrong}), "three stages")
+    found.add(outcome(2, 0.8, (1,)), "four stages")
+    found.add(outcome(3, 0.8), "two stages")
+    assert [lesson.effect is None for lesson in found.all] == [True, True, False]
+    assert [lesson.claim for lesson in found.ranked] == ["two stages"]
 
 
 def test_a_correct_trial_without_a_parent_of_its_tier_shows_nothing() -> None:

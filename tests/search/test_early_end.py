@@ -252,8 +252,8 @@ def test_a_long_time_without_gain_is_said_once_and_not_again_after_a_resume(tmp_
     notices = [event.text for event in events if isinstance(event, Notice)]
     last = gains_of(events)[-1]
     assert notices == [
-        f"no gain in the last {LONG_WITHOUT_GAIN} trials; the last one was trial {last}; 60 in a"
-        " row end the run"
+        f"no gain in the last {LONG_WITHOUT_GAIN} trials; the last one was trial {last}; half of"
+        " the prompts ask for new designs until the next gain; 60 in a row end the run"
     ]
     at = events.index(next(event for event in events if isinstance(event, Notice)))
     assert events[at - 1].outcome.trial == len(SEEDS) + LONG_WITHOUT_GAIN - 1

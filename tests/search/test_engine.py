@@ -147,6 +147,33 @@ def test_a_candidate_that_differs_in_layout_alone_is_not_judged_again(tmp_path):
     assert len(set(engine.executor.evaluated)) == 3
 
 
+class Reordering(ScriptedGenerator):
+    """Tunes the first starting kernel, then sends it again as prompts show it: with the values that
+    were measured first, here in two more orders of the others.
+    """
+
+    async def propose(self, request: Request, replies: Replies) -> Proposal:
+        source, tuned = SEEDS[0].source or "", {"BLOCK": 256, "UNROLL": 2}
+        if request.trial < 11:
+            return Proposal(operator="tune", source=source, tunables=tuned)
+        values = "[256, 32, 64, 128]" if request.trial % 2 else "[256, 128, 64, 32]"
+        source = source.replace("[128, 64, 32, 256]", values).replace("[4, 2, 1]", "[2, 4, 1]")
+        return Proposal(operator="mutate", source=source)
+
+
+def test_a_parent_that_is_sent_again_with_the_values_of_its_tunables_reordered_is_not_judged_again(
+    tmp_path,
+):
+    store = MemoryStore()
+    engine, _ = search(tmp_path, store, Reordering(), trials=20)
+    reasons = [summary.outcome.reason for number, summary in store.trials() if number >= 11]
+    assert (
+        reasons
+        == ["the same as trial 3, but for comments, layout, the header's order or its names"] * 9
+    )
+    assert len(set(engine.executor.evaluated)) == 4
+
+
 class Copying(ScriptedGenerator):
     """Gives all trials in flight together the same kernel, some of them later than others."""
 

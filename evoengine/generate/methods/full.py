@@ -2,7 +2,8 @@
 
 A population begins with five samples that see the task but need not follow a parent; from then on
 each trial is, at random, a crossover of two elites or a mutation of one. Here a parent is drawn by
-its place, and a precision tier is chosen first, because elites compete within their tier.
+its place, and a precision tier is chosen first, because elites compete within their tier; and on a
+plateau first samples come again.
 """
 
 from __future__ import annotations
@@ -13,20 +14,23 @@ from evoengine.generate.operators import OperatorChoice
 from evoengine.generate.tier_shares import draw_tier
 from evoengine.protocols import Request
 
+NEW_SHARE = 0.5  # of the trials on a plateau: the other half goes on with what there is
+
 
 class Full:
     """All elites may be parents, and all are shown."""
 
     def choose(self, request: Request, operator: str | None = None) -> OperatorChoice:
         """A first sample while the population is opened, or where the tier holds nothing; then
-        crossover or mutation.
+        crossover or mutation, and on a plateau a first sample in some of the trials.
         """
         rng = operators.rng_of(request)
         tier = draw_tier(rng, request)
         held = [pair for pair in request.elites if pair[0].tier == tier]
         sources = operators.count_sources(request.elites)
-        opening = operators.is_opening(request) or not held
-        if operator == "first" or (operator is None and opening):
+        is_stuck = operators.is_plateau(request) and rng.random() < NEW_SHARE
+        anew = operators.is_opening(request) or not held or is_stuck
+        if operator == "first" or (operator is None and anew):
             return operators.first(request, tier)
         _refuse_too_few(operator, sources)
         if not held:
