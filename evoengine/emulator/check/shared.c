@@ -6,10 +6,12 @@ static OUTLINE ev_u32 stray_lanes(Checker *c, const Access *a) {
     ev_u32 found = 0;
     ev_u64 size = c->shared_bytes;
     for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1) {
-        ev_u32 lane = lowest(lanes), stray = (ev_u64)offset_of(a, lane) + a->bytes > size;
-        if (!stray && is_aligned(offset_of(a, lane), a->bytes))
+        ev_u32 lane = lowest(lanes);
+        ev_u64 address = a->address[lane];
+        ev_u32 stray = address > size || address + a->bytes > size;
+        if (!stray && is_aligned(address, a->bytes))
             continue;
-        ev_i64 place = (ev_i32)offset_of(a, lane), distance = place < 0 ? place : place + a->bytes - (ev_i64)size;
+        ev_i64 place = address >> 32 ? (ev_i64)address : (ev_i32)address, distance = place < 0 ? place : place + a->bytes - (ev_i64)size;
         report(c, (Finding){.kind = stray ? EV_OUT_OF_BOUNDS : EV_MISALIGNED, .space = EV_SHARED, .buffer = -1, .bytes = a->bytes,
                             .offset = place, .distance = stray ? distance : 0, .thread = (ev_i32)(a->warp * 32 + lane),
                             .site = (ev_i32)a->site, .other_thread = -1, .other_site = -1, .other_block = -1, .times = 1});
@@ -19,9 +21,12 @@ static OUTLINE ev_u32 stray_lanes(Checker *c, const Access *a) {
 }
 
 ev_u32 shared_bounds(Checker *c, const Access *a) {
-    u32x32 offsets = only(a->mask, __builtin_convertvector(load_lanes(a->address), u32x32));
+    u64x32 addresses = load_lanes(a->address);
+    u32x32 offsets = only(a->mask, __builtin_convertvector(addresses, u32x32));
     ev_u64 end = (ev_u64)__builtin_reduce_max(offsets) + a->bytes;
-    if (__builtin_expect(end <= c->shared_bytes && is_aligned(__builtin_reduce_or(offsets), a->bytes), 1))
+    /* an index that runs away in 64 bits passes offsets whose low 32 bits look right */
+    ev_u32 beyond = any_bits(a->mask, addresses >> 32);
+    if (__builtin_expect(end <= c->shared_bytes && !beyond && is_aligned(__builtin_reduce_or(offsets), a->bytes), 1))
         return a->mask;
     return a->mask & ~stray_lanes(c, a);
 }

@@ -40,6 +40,16 @@ def test_a_negative_offset_is_before_the_start(machine: CheckerDriver) -> None:
     assert [(f.offset, f.distance) for f in machine.launch.findings()] == [(-8, -8)]
 
 
+@pytest.mark.parametrize("offset", [(1 << 32) + 8, -(1 << 33) + 8])
+def test_an_offset_of_64_bits_whose_low_half_looks_right_is_stopped(
+    machine: CheckerDriver, offset: int
+) -> None:
+    assert machine.write(0, [0, offset], mask=0b11) == 0b01
+    assert [(f.kind.name, f.offset) for f in machine.launch.findings()] == [
+        ("OUT_OF_BOUNDS", offset)
+    ]
+
+
 def test_a_misaligned_shared_vector_is_stopped(machine: CheckerDriver) -> None:
     assert machine.write(0, [0, 8, 16], bytes=16, mask=0b111) == 0b101
     assert [(f.kind.name, f.offset) for f in machine.launch.findings()] == [("MISALIGNED", 8)]
