@@ -97,19 +97,22 @@ def test_a_prompt_that_hides_the_parent_brings_none_of_its_quality() -> None:
 def test_a_search_whose_templates_hide_the_parent_gets_none_of_its_quality(tmp_path: Path) -> None:
     for operator in ("mutate", "crossover"):
         (tmp_path / f"{operator}.jinja").write_text("# What to do now\n\nMake it faster.\n")
-    best = {}
-    for name, prompts in (
-        ("shown", PromptSettings()),
-        ("hidden", PromptSettings(folder=str(tmp_path))),
-    ):
-        store, start = MemoryStore(), starting_kernel("steady", seed=1)
-        endpoint = SimulatedEndpoint(MODELS["steady"], seed=1)
-        engine = methods.make_engine(
-            start, Search("free"), 1, methods.TRIALS, endpoint, store, prompts
-        )
-        asyncio.run(methods.started_and_run(engine))
-        best[name] = methods.first_places(store)[-1]
-    assert best["hidden"] >= MODELS["steady"].fresh[0] > best["shown"]
+
+    def best_of_three_runs(prompts: PromptSettings) -> float:
+        best = []
+        for seed in range(3):
+            store, start = MemoryStore(), starting_kernel("steady", seed=seed)
+            endpoint = SimulatedEndpoint(MODELS["steady"], seed=seed)
+            engine = methods.make_engine(
+                start, Search("free"), seed, methods.TRIALS, endpoint, store, prompts
+            )
+            asyncio.run(methods.started_and_run(engine))
+            best.append(methods.first_places(store)[-1])
+        return min(best)
+
+    shown = best_of_three_runs(PromptSettings())
+    hidden = best_of_three_runs(PromptSettings(folder=str(tmp_path)))
+    assert hidden >= MODELS["steady"].fresh[0] > shown
 
 
 def test_each_trial_of_best_of_n_is_a_first_sample_and_no_better_than_one() -> None:
