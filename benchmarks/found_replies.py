@@ -173,7 +173,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--reply-s", type=float, default=0.0, help="what each reply takes")
     parser.add_argument(
-        "--price", default="0/0", help="as of `evoengine run`: what it would have cost (%(default)s)"
+        "--price", default="0/0", help="as of `evoengine run`, to see what it would cost"
     )
     parser.add_argument("--runs-dir", type=Path, help="where the run is kept; else it is removed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables there as well")
