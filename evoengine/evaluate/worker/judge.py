@@ -102,6 +102,8 @@ class JobRun:
             return (self._measure_activity,)
         if self.job.only_checked:
             return (self._sanitize,)
+        if self.job.only_outputs:
+            return self._sanitize, self._check
         return self._sanitize, self._check, self._time
 
     def end(self, status: Status, reason: str, detail: str = "") -> None:
@@ -173,7 +175,7 @@ class JobRun:
     def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
         """Looks for what is wrong with the last wrong call; the verdict stays as it is."""
         judge = self.judge
-        if judge.examiner is None:
+        if judge.examiner is None or self.job.only_outputs:
             return
         with self._phase("forensics"):
             passed = [item.case for item in self.checks if item.ok]

@@ -90,19 +90,20 @@ class EmulatedBackend:
         return CannotLaunch(f"this machine has too little memory: {error}")
 
     def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
-        for given in self._sets(compiled):
+        for given in self._compared_sets(compiled, job):
             announce(f"preparing {shown(compiled)}", False)
             self.expected_outputs.get(compiled.plan.case, given.distribution, given.seed)
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         plan = compiled.plan
         examination = self._examination(compiled)
-        found = examination.check(self._sets(compiled), job.tier, self._no_checks(compiled))
+        sets = self._compared_sets(compiled, job)
+        found = examination.check(sets, job.tier, self._no_checks(compiled))
         self._wrong_call = examination.wrong_call
         self._busiest[plan.case] = busiest(found)
-        sets = tuple(item.check for item in found)
+        checks = tuple(item.check for item in found)
         return CaseCheck(
-            case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=sets
+            case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in checks), sets=checks
         )
 
     def _no_checks(self, compiled: CompiledCase) -> Checks | None:
@@ -151,8 +152,9 @@ class EmulatedBackend:
         if not checked_mode:
             for compiled in job.cases:
                 self._compile_unchecked(compiled)
-        for compiled in job.cases:  # the time model counts accesses in checked mode
-            self._loaded.prepare(compiled, checked=True)
+        if checked_mode or not job.only_outputs:
+            for compiled in job.cases:  # the time model counts accesses in checked mode
+                self._loaded.prepare(compiled, checked=True)
         for compiled in job.upcoming:
             with contextlib.suppress(CandidateFailure):  # the case's own job ends with it
                 self._loaded.prepare(compiled, checked=True)
@@ -233,6 +235,11 @@ class EmulatedBackend:
 
     def _sets(self, compiled: CompiledCase) -> tuple[SecretSet, ...]:
         return secret_sets(self.task, compiled.plan.case, self._secret)
+
+    def _compared_sets(self, compiled: CompiledCase, job: Job) -> tuple[SecretSet, ...]:
+        """The sets whose outputs a job compares: all, or the one that it asks for."""
+        sets = self._sets(compiled)
+        return sets if job.only_set is None else (sets[job.only_set % len(sets)],)
 
     def _examination(self, compiled: CompiledCase) -> EmulatedExamination:
         return EmulatedExamination(

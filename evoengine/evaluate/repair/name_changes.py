@@ -1,0 +1,161 @@
+"""Changes of names: another variable of the same sort, another function, another member."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from evoengine.evaluate.repair.declared_names import is_grid_name
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_FAMILIES = (
+    ("expf", "__expf", "exp2f"),
+    ("exp", "exp2"),
+    ("logf", "__logf", "log2f", "log10f"),
+    ("sqrtf", "rsqrtf"),
+    ("fmaxf", "fminf"),
+    ("max", "min"),
+    ("atomicAdd", "atomicMax", "atomicExch", "atomicMin"),
+    ("__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync", "__shfl_sync"),
+    ("rintf", "floorf", "ceilf", "truncf", "roundf"),
+    ("__float2int_rn", "__float2int_rz", "__float2int_rd"),
+    ("__syncwarp", "__syncthreads"),
+    ("row_major", "col_major"),
+    ("mem_row_major", "mem_col_major"),
+    ("tanhf", "erff", "expf"),
+    ("__any_sync", "__all_sync"),
+    ("sinf", "cosf"),
+)
+_GRID_NAMES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+_MEMBERS = re.compile(r"[xyzw]")
+
+
+def name_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Every use of a name, changed."""
+    for first, last, sort in code.atoms():
+        if not code.function_places[first]:
+            continue
+        if first == last:
+            yield from _other_variables(code, first, sort)
+        if sort == "int":
+            yield from _grid_names(code, first, last)
+    yield from _functions(code)
+    yield from _members(code)
+
+
+def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[SourceChange]:
+    own = code.names.at(position)
+    assert own is not None
+    in_statement = _names_nearby(code, position)
+    for item in code.visible(position, sort):
+        if item.name == own.name:
+            continue
+        if sort in ("pointer", "array"):
+            kind = f"{sort} for another"
+        elif item.declaration == own.declaration:
+            kind = "name of the same declaration"
+        elif _are_alike(item.name, own.name):
+            kind = "name that is alike"
+        elif item.is_parameter and own.is_parameter:
+            kind = "parameter for another"
+        elif item.name in in_statement:
+            kind = "name of the line"
+        elif item.is_parameter:
+            kind = "parameter for a name"
+        else:
+            kind = "name for another"
+        yield code.replaced(position, position, item.name, f"{kind}, {sort}")
+    if sort == "array":
+        for item in code.visible(position, "pointer"):
+            yield code.replaced(position, position, item.name, "pointer for an array")
+
+
+@cache
+def _are_alike(one: str, other: str) -> bool:
+    """Whether two names share a part: block_row and block_column, key and key_head."""
+    first, second = set(one.lower().split("_")), set(other.lower().split("_"))
+    return bool(first & second) or one.rstrip("0123456789") == other.rstrip("0123456789")
+
+
+def _names_nearby(code: KernelCode, position: int) -> set[str]:
+    """The names in the same statement."""
+    first, last = code.extents.statement(position)
+    return {code.tokens.text(place) for place in range(first, last + 1)}
+
+
+def _grid_names(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
+    tokens = code.tokens
+    if first == last:
+        for grid in ("blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y"):
+            if grid in tokens.code:
+                yield code.replaced(first, last, grid, "grid for a name")
+        return
+    name, axis = tokens.text(first), tokens.text(last)
+    for other in "xyz":
+        if other != axis:
+            yield code.replaced(last, last, other, "axis of the grid")
+    for grid in _GRID_NAMES:
+        if grid != name:
+            yield code.replaced(first, first, grid, "block for thread")
+    for item in code.visible(first, "int"):
+        yield code.replaced(first, last, item.name, "name for the grid")
+
+
+def _functions(code: KernelCode) -> Iterator[SourceChange]:
+    own = own_functions(code)
+    types = _own_types(code)
+    for position, token in enumerate(code.tokens.tokens):
+        if token.kind != "name" or is_grid_name(token.text):
+            continue
+        for family in _FAMILIES:
+            if token.text in family:
+                for other in family:
+                    if other != token.text:
+                        yield code.replaced(position, position, other, "function of a family")
+        if token.text in own and code.function_places[position]:
+            for other in own:
+                if other != token.text:
+                    yield code.replaced(position, position, other, "function of the kernel")
+        if token.text in types and code.function_places[position]:
+            for other in types:
+                if other != token.text:
+                    yield code.replaced(position, position, other, "type of the kernel")
+
+
+def own_functions(code: KernelCode) -> list[str]:
+    """The functions that the code defines and calls, kernels left out."""
+    tokens = code.tokens
+    defined = {
+        tokens.text(place)
+        for place in range(len(tokens))
+        if tokens.kind(place) == "name"
+        and tokens.text(place + 1) == "("
+        and not code.function_places[place]
+        and tokens.text(tokens.partners.get(place + 1, -2) + 1) == "{"
+    }
+    called = {
+        tokens.text(place)
+        for place in range(len(tokens))
+        if code.function_places[place] and tokens.text(place + 1) in ("(", "<")
+    }
+    return sorted(defined & called)
+
+
+def _own_types(code: KernelCode) -> list[str]:
+    """The types that the code names by `using`."""
+    tokens = code.tokens
+    return sorted(
+        {tokens.text(place + 1) for place in range(len(tokens)) if tokens.text(place) == "using"}
+    )
+
+
+def _members(code: KernelCode) -> Iterator[SourceChange]:
+    tokens = code.tokens
+    for position in range(2, len(tokens)):
+        is_member = tokens.text(position - 1) == "." and _MEMBERS.fullmatch(tokens.text(position))
+        if is_member and not is_grid_name(tokens.text(position - 2)):
+            for other in "xyzw":
+                if other != tokens.text(position):
+                    yield code.replaced(position, position, other, "member of a vector")

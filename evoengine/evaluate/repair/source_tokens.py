@@ -1,0 +1,106 @@
+"""The tokens of a kernel's device code, with their places and matching brackets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+OPENING = {"(": ")", "[": "]", "{": "}"}
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|\\\n)
+      |(?P<directive>^[ \t]*\#(?![ \t]*define)[^\n]*)
+      |(?P<define>^[ \t]*\#[ \t]*define[ \t]+\w+)
+      |(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+      |(?P<number>0[xX][0-9a-fA-F]+[uUlL]*
+        |(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?[fFlL]?|\d+[uUlL]*)
+      |(?P<name>[A-Za-z_]\w*)
+      |(?P<sign><<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|::|.)""",
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token: `text` stands at `start` of the code; `kind` is name, number, string or sign."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The place behind it."""
+        return self.start + len(self.text)
+
+
+class TokenList:
+    """The tokens of a code without comments and directives; #define is left out, its body is in."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self.tokens: tuple[Token, ...] = tuple(
+            Token(str(found.lastgroup), found[0], found.start())
+            for found in _TOKEN.finditer(code)
+            if found.lastgroup not in ("space", "directive", "define")
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def text(self, position: int) -> str:
+        """The text of a token; empty beyond the ends."""
+        return self.tokens[position].text if 0 <= position < len(self.tokens) else ""
+
+    def kind(self, position: int) -> str:
+        """The kind of a token; empty beyond the ends."""
+        return self.tokens[position].kind if 0 <= position < len(self.tokens) else ""
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """The places in the code of the tokens `first` to `last`, both included."""
+        return self.tokens[first].start, self.tokens[last].end
+
+    def source(self, first: int, last: int) -> str:
+        """The code of the tokens `first` to `last`, both included."""
+        start, end = self.span(first, last)
+        return self.code[start:end]
+
+    @cached_property
+    def partners(self) -> dict[int, int]:
+        """Of each bracket the position of the one that it belongs to."""
+        found: dict[int, int] = {}
+        open_ones: list[int] = []
+        for position, token in enumerate(self.tokens):
+            if token.kind != "sign":
+                continue
+            if token.text in OPENING:
+                open_ones.append(position)
+            elif token.text in OPENING.values() and open_ones:
+                if OPENING[self.text(open_ones[-1])] == token.text:
+                    found[open_ones[-1]] = position
+                    found[position] = open_ones.pop()
+        return found
+
+    @cached_property
+    def enclosing(self) -> tuple[int, ...]:
+        """Of each token the position of the bracket that it stands in; -1 outside of all."""
+        found: list[int] = []
+        open_ones = [-1]
+        for position, token in enumerate(self.tokens):
+            if token.kind == "sign" and token.text in OPENING.values() and position in self.partners:
+                if len(open_ones) > 1:
+                    open_ones.pop()
+            found.append(open_ones[-1])
+            if token.kind == "sign" and token.text in OPENING and position in self.partners:
+                open_ones.append(position)
+        return tuple(found)
+
+    def line(self, position: int) -> int:
+        """The line of a token, from 1."""
+        return self.code.count("\n", 0, self.tokens[position].start) + 1
+
+
+def squeezed(tokens: Sequence[Token]) -> str:
+    """The tokens with single spaces: equal for codes that differ in layout alone."""
+    return " ".join(token.text for token in tokens)
