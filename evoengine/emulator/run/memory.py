@@ -13,6 +13,8 @@ import bisect
 import ctypes
 import mmap
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy
@@ -35,6 +37,8 @@ WINDOW_BYTES = 8 << 30
 LARGE_BYTES = WINDOW_BYTES // 8
 # Between two buffers: an access that strays by less than half of this belongs to the nearer one.
 APART_BYTES = 16 << 20
+# Around a buffer, where strays are allowed: less than half of APART_BYTES, so no two share it.
+AROUND_BYTES = 1 << 20
 DRAWS = 100  # of a place, until the lowest free one is taken
 
 _DONT_NEED = 4  # MADV_DONTNEED
@@ -124,6 +128,26 @@ class DeviceMemory:
         self._spans[address] = (start, span)
         self.buffers[address] = Buffer(address, size, name)
         return address
+
+    @contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """Backs what lies around each buffer by memory, so that an access that strays there ends no
+        process; it is empty at the begin, and gone at the end.
+        """
+        spans = list(self._spans.values())
+        around = [
+            (place, AROUND_BYTES)
+            for start, span in spans
+            for place in (start - AROUND_BYTES, start + span)
+        ]
+        for start, size in around:
+            libc.mprotect(start, size, mmap.PROT_READ | mmap.PROT_WRITE)
+        try:
+            yield
+        finally:
+            for start, size in around:
+                libc.madvise(start, size, _DONT_NEED)
+                libc.mprotect(start, size, 0)
 
     def _take(self, span: int, name: str) -> int:
         """The start of `span` bytes at a random place, at least APART_BYTES from all others.

@@ -38,15 +38,16 @@ _CODE_CHANGES = (
 )
 
 
-def ordered_changes(candidate: Candidate) -> list[SourceChange]:
-    """Every change of a candidate's source once, the most likely first."""
+def ordered_changes(candidate: Candidate) -> list[tuple[SourceChange, float]]:
+    """Every change of a candidate's source once with its likeliness, the most likely first."""
     changes = _once(candidate, _all(candidate))
     counts = Counter(change.kind for change in changes)
 
     def likeliness(change: SourceChange) -> float:
         return WEIGHTS.get(change.kind, _USUAL_WEIGHT) / counts[change.kind]
 
-    return sorted(changes, key=lambda change: -likeliness(change))
+    rated = [(change, likeliness(change)) for change in changes]
+    return sorted(rated, key=lambda item: -item[1])
 
 
 def header_end(candidate: Candidate) -> int:

@@ -71,15 +71,19 @@ class Extents:
         return position in self._template_brackets
 
     @cached_property
-    def _template_brackets(self) -> frozenset[int]:
-        """The positions of all < and > around template arguments."""
-        found: set[int] = set()
+    def template_arguments(self) -> tuple[tuple[int, int], ...]:
+        """The positions of each < and > around template arguments."""
+        found = []
         for opening in range(len(self.tokens)):
             if self.tokens.text(opening) == "<" and self.tokens.kind(opening - 1) == "name":
                 closing = self._template_end(opening)
                 if closing is not None:
-                    found |= {opening, closing}
-        return frozenset(found)
+                    found.append((opening, closing))
+        return tuple(found)
+
+    @cached_property
+    def _template_brackets(self) -> frozenset[int]:
+        return frozenset(place for pair in self.template_arguments for place in pair)
 
     def _template_end(self, opening: int) -> int | None:
         """The > of the template arguments that may begin at `opening`; None if there are none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -33,6 +34,31 @@ class KernelCode:
         """The change that puts `new` behind the token at `position`."""
         end = self.tokens.tokens[position].end + self.offset
         return SourceChange(end, end, new, kind)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [token.start for token in self.tokens.tokens]
+
+    def token_places(self, start: int, end: int) -> tuple[int, int] | None:
+        """First and last token of the code from `start` to `end`; of an empty stretch the one
+        before it. None where there is no token.
+        """
+        first = bisect.bisect_left(self._starts, start)
+        last = bisect.bisect_left(self._starts, end) - 1
+        if start == end:
+            first = last
+        return (first, last) if 0 <= first <= last else None
+
+    def in_template_arguments(self, position: int) -> bool:
+        """Whether a token stands between the brackets of template arguments."""
+        return position in self._template_arguments
+
+    @cached_property
+    def _template_arguments(self) -> frozenset[int]:
+        found: set[int] = set()
+        for opening, closing in self.extents.template_arguments:
+            found |= set(range(opening + 1, closing))
+        return frozenset(found)
 
     @cached_property
     def function_places(self) -> tuple[bool, ...]:

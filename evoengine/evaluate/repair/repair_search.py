@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import time
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import CandidateError
 from evoengine.evaluate.compile_candidate import CandidateCompiler
-from evoengine.evaluate.repair.change_order import ordered_changes
-from evoengine.evaluate.repair.changed_kernels import ChangedKernel, ChangedKernels
+from evoengine.evaluate.repair.change_order import header_end, ordered_changes
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.repair_job import (
+    ChangeCompiler,
+    CompiledChanges,
+    changed_candidate,
+)
 from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
 from evoengine.protocols import Device, Job, Progress
 from evoengine.records import Status
 
-AHEAD = 3  # kernels that are compiled while one runs
+FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
+CASES_OF_JOB = 24  # after so many launches the clock is read
+# A change that needs a compilation of its own takes about as long as so many that share one.
+COST_ALONE = 12.0
+_NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
 # After the first change that makes all right, others are looked for as long as this share of the
 # time so far, because a second one shows that the first need not be what was meant.
 MORE_SHARE = 0.25
@@ -36,9 +48,10 @@ class FoundRepairs:
     """The changes that make every output right, the likeliest first, and what was tried."""
 
     changes: list[SourceChange] = field(default_factory=list)
-    compiled: int = 0
-    launched: int = 0
     known: int = 0  # changes of the kernel altogether
+    launched: int = 0
+    compilations: int = 0
+    refuted: int = 0  # right on the wrong inputs, wrong elsewhere
     seconds: float = 0.0
 
 
@@ -63,52 +76,154 @@ class RepairSearch:
         """The changes of `candidate` that make it right everywhere, found in at most about
         `seconds`; raises WorkerError, DeviceError and ToolchainError.
         """
-        found, began = FoundRepairs(), self._clock()
-        changes = ordered_changes(candidate)
-        found.known = len(changes)
-        ends = began + seconds
         progress("looking for the change that makes it right")
-        kernels = ChangedKernels(candidate, wrong.case, self._compiler, self._limits)
-        async with aclosing(kernels.kernels(changes, AHEAD)) as compiled:
-            async for kernel in compiled:
-                if self._clock() >= ends:
-                    break
-                found.launched += 1
-                if await self._is_right(kernel, wrong):
-                    if await self._is_right_everywhere(kernel, progress):
-                        found.changes.append(kernel.change)
-                        now = self._clock()
-                        ends = min(ends, now + min(MORE_S, MORE_SHARE * (now - began)))
-                kernels.discard(kernel)
-        found.compiled, found.seconds = kernels.compiled, self._clock() - began
+        walk = _Walk(self, candidate, wrong, seconds, progress)
+        await walk.run()
+        return walk.found
+
+    async def right_ones(
+        self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float
+    ) -> list[SourceChange]:
+        """The changes with which the outputs of the wrong call are right, of those that were
+        launched `until` then.
+        """
+        left = list(zip(compiled.changes, compiled.cases, strict=True))
+        found: list[SourceChange] = []
+        while left and self._clock() < until:
+            tried = left[:CASES_OF_JOB]
+            job = Job(
+                cases=tuple(case for _, case in tried),
+                tier=candidate.plan.precision,
+                candidate=compiled.built.code_digest,
+                checked=False,
+                only_outputs=True,
+                only_set=number,
+            )
+            report = await self._device.run(job, _ignore)
+            if len(report.checks) == len(tried):
+                rights = [check.ok for check in report.checks]
+                found += [change for (change, _), ok in zip(tried, rights, strict=True) if ok]
+                left = left[len(tried) :]
+                continue
+            # one of them ended the process: the others once more
+            ended = _NUMBER.search(report.reason)
+            position = min(int(ended[1]) if ended else 1, len(tried)) - 1
+            left = [*left[:position], *left[position + 1 :]]
         return found
 
-    async def _is_right(self, kernel: ChangedKernel, wrong: WrongInputs) -> bool:
-        """Whether the outputs are right on the inputs on which they were wrong."""
-        job = Job(
-            cases=(kernel.case,),
-            tier=kernel.candidate.plan.precision,
-            candidate=kernel.built.code_digest,
-            checked=False,
-            only_outputs=True,
-            only_set=wrong.number,
-        )
-        report = await self._device.run(job, _ignore)
-        return report.status is Status.correct
-
-    async def _is_right_everywhere(self, kernel: ChangedKernel, progress: Progress) -> bool:
+    async def is_right_everywhere(self, changed: Candidate) -> bool:
         """Whether the whole verdict on it is correct, hidden cases and checked mode included."""
-        compiled = await self._compiler.compile(kernel.candidate, self._limits, progress)
+        compiled = await self._compiler.compile(changed, self._limits, _ignore)
         if compiled.refusal is not None:
             return False
         job = Job(
             cases=compiled.cases,
-            tier=kernel.candidate.plan.precision,
+            tier=changed.plan.precision,
             candidate=compiled.code_digest,
             only_outputs=True,
         )
         report = await self._device.run(job, _ignore)
         return report.status is Status.correct
+
+
+class _Walk:
+    """One search: the changes in their order, as long as there is time."""
+
+    def __init__(
+        self,
+        search: RepairSearch,
+        candidate: Candidate,
+        wrong: WrongInputs,
+        seconds: float,
+        progress: Progress,
+    ) -> None:
+        self.found = FoundRepairs()
+        self._search = search
+        self._candidate = candidate
+        self._wrong = wrong
+        self._progress = progress
+        self._clock = search._clock
+        self._began = self._clock()
+        self._ends = self._began + seconds
+        self._compiler = ChangeCompiler(
+            candidate, wrong.case, search._compiler, search._limits
+        )
+
+    async def run(self) -> None:
+        """Tries changes until time is up."""
+        groups = self._groups()
+        following = self._compile(next(groups, ()))
+        try:
+            while following is not None and self._clock() < self._ends:
+                compiled = await following
+                following = self._compile(next(groups, ()))
+                if compiled is not None:
+                    await self._try(compiled)
+                    self._compiler.discard(compiled)
+        finally:
+            if following is not None:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+        self.found.compilations = self._compiler.compilations
+        self.found.seconds = self._clock() - self._began
+
+    def _groups(self) -> Iterator[Sequence[SwitchedChange | SourceChange]]:
+        """Changes that are compiled together, and single ones."""
+        code = KernelCode(self._candidate.source, header_end(self._candidate))
+        together: list[SwitchedChange] = []
+        alone: list[SourceChange] = []
+        most = FIRST_TOGETHER
+        pairs = [
+            (change, likeliness, switched(code, change))
+            for change, likeliness in ordered_changes(self._candidate)
+        ]
+        self.found.known = len(pairs)
+        pairs.sort(key=lambda item: -item[1] / (1 if item[2] is not None else COST_ALONE))
+        for change, _, alternative in pairs:
+            if alternative is None:
+                alone.append(change)
+                continue
+            together.append(alternative)
+            if len(together) == most:
+                yield together
+                yield from ([one] for one in alone)
+                together, alone, most = [], [], min(2 * most, MOST_TOGETHER)
+        if together:
+            yield together
+        yield from ([one] for one in alone)
+
+    def _compile(
+        self, group: Sequence[SwitchedChange | SourceChange]
+    ) -> asyncio.Task[CompiledChanges | None] | None:
+        """The compilation of a group, begun; None where there is no group."""
+        if not group:
+            return None
+        first = group[0]
+        if isinstance(first, SourceChange):
+            return asyncio.create_task(self._compiler.alone(first))
+        together = [item for item in group if isinstance(item, SwitchedChange)]
+        return asyncio.create_task(self._compiler.together(together))
+
+    async def _try(self, compiled: CompiledChanges) -> None:
+        """Launches each change of a code; the whole verdict decides on those that are right."""
+        rights = await self._search.right_ones(
+            compiled, self._candidate, self._wrong.number, self._ends
+        )
+        self.found.launched += len(compiled.changes)
+        for change in rights:
+            await self._verify(change)
+
+    async def _verify(self, change: SourceChange) -> None:
+        try:
+            changed = changed_candidate(self._candidate, change)
+        except CandidateError:
+            return
+        if not await self._search.is_right_everywhere(changed):
+            self.found.refuted += 1
+            return
+        self.found.changes.append(change)
+        now = self._clock()
+        self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
 
 
 def _ignore(_: str) -> None:

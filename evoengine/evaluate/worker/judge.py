@@ -161,16 +161,21 @@ class JobRun:
             for compiled in self.job.cases:
                 self._announce(f"preparing {shown(compiled)}", False)
                 judge.backend.prepare(compiled, self.job, self._announce)
-                self._announce(f"checking {shown(compiled)}", True)
+                self._announce(self._checking(compiled), True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(
                     found.model_copy(update={"checked": self.checked.get(found.case)})
                 )
-                if not found.ok:
+                if not found.ok and self.job.only_set is None:
                     self.end(Status.wrong_result, explain(found))
                     break
         if self.status is Status.wrong_result:
             self._examine(compiled, found)
+
+    def _checking(self, compiled: CompiledCase) -> str:
+        """The words of a step: of changed kernels also the number, in case one ends the process."""
+        number = f", change {len(self.checks) + 1}" if self.job.only_set is not None else ""
+        return f"checking {shown(compiled)}{number}"
 
     def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
         """Looks for what is wrong with the last wrong call; the verdict stays as it is."""
