@@ -37,8 +37,6 @@ WINDOW_BYTES = 8 << 30
 LARGE_BYTES = WINDOW_BYTES // 8
 # Between two buffers: an access that strays by less than half of this belongs to the nearer one.
 APART_BYTES = 16 << 20
-# Around a buffer, where strays are allowed: less than half of APART_BYTES, so no two share it.
-AROUND_BYTES = 1 << 20
 DRAWS = 100  # of a place, until the lowest free one is taken
 
 _DONT_NEED = 4  # MADV_DONTNEED
@@ -131,23 +129,23 @@ class DeviceMemory:
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
-        """Backs what lies around each buffer by memory, so that an access that strays there ends no
-        process; it is empty at the begin, and gone at the end.
+        """Backs the free memory between buffers meanwhile, as far as the system allows, so that an
+        access that strays there ends no process; it is empty at the begin, and gone at the end.
         """
-        spans = list(self._spans.values())
-        around = [
-            (place, AROUND_BYTES)
-            for start, span in spans
-            for place in (start - AROUND_BYTES, start + span)
+        first, last = self._window, self._window + WINDOW_BYTES
+        free = [
+            (max(start, first), min(start + size, last))
+            for start, size in self._free
+            if start < last and start + size > first
         ]
-        for start, size in around:
-            libc.mprotect(start, size, mmap.PROT_READ | mmap.PROT_WRITE)
+        for start, end in free:
+            libc.mprotect(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE)
         try:
             yield
         finally:
-            for start, size in around:
-                libc.madvise(start, size, _DONT_NEED)
-                libc.mprotect(start, size, 0)
+            for start, end in free:
+                libc.madvise(start, end - start, _DONT_NEED)
+                libc.mprotect(start, end - start, 0)
 
     def _take(self, span: int, name: str) -> int:
         """The start of `span` bytes at a random place, at least APART_BYTES from all others.

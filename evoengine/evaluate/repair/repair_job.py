@@ -32,6 +32,8 @@ class CompiledChanges:
     changes: tuple[SourceChange, ...]
     cases: tuple[CompiledCase, ...]
     built: CompileResult
+    # with a shared code, the kernel as it is: an emulator learns from it how long a launch takes
+    unchanged: CompiledCase | None = None
 
 
 class ChangeCompiler:
@@ -66,7 +68,8 @@ class ChangeCompiler:
             built = await self._build(self._candidate, plan, written.text[self._header_end :])
             if built.status == "ok":
                 cases = tuple(_selecting(plan, built, number) for number, _ in numbered)
-                return CompiledChanges(tuple(item.change for _, item in numbered), cases, built)
+                changed = tuple(item.change for _, item in numbered)
+                return CompiledChanges(changed, cases, built, _selecting(plan, built, 0))
             refused = _refused(built.log, written.line_numbers)
             if not refused:  # nothing says which one: the first half of them, by place, may compile
                 refused = {number for number, _ in numbered[len(numbered) // 2 :]}

@@ -91,8 +91,9 @@ class RepairSearch:
         found: list[SourceChange] = []
         while left and self._clock() < until:
             tried = left[:CASES_OF_JOB]
+            first = () if compiled.unchanged is None else (compiled.unchanged,)
             job = Job(
-                cases=tuple(case for _, case in tried),
+                cases=(*first, *(case for _, case in tried)),
                 tier=candidate.plan.precision,
                 candidate=compiled.built.code_digest,
                 checked=False,
@@ -100,14 +101,16 @@ class RepairSearch:
                 only_set=number,
             )
             report = await self._device.run(job, _ignore)
-            if len(report.checks) == len(tried):
-                rights = [check.ok for check in report.checks]
+            if len(report.checks) == len(job.cases):
+                rights = [check.ok for check in report.checks[len(first) :]]
                 found += [change for (change, _), ok in zip(tried, rights, strict=True) if ok]
                 left = left[len(tried) :]
                 continue
             # one of them ended the process: the others once more
             ended = _NUMBER.search(report.reason)
-            position = min(int(ended[1]) if ended else 1, len(tried)) - 1
+            position = (int(ended[1]) if ended else 1) - 1 - len(first)
+            if not 0 <= position < len(tried):
+                return found  # not a change: nothing here can be judged
             left = [*left[:position], *left[position + 1 :]]
         return found
 

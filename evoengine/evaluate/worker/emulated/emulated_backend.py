@@ -130,7 +130,7 @@ class EmulatedBackend:
         found = examination.check(sets, job.tier, self._no_checks(compiled))
         self._wrong_call = examination.wrong_call
         self._busiest[plan.case] = busiest(found)
-        if not is_changed:
+        if not is_changed or plan.case not in self._instructions:
             self._instructions[plan.case] = self._busiest[plan.case].instructions
         checks = tuple(item.check for item in found)
         return CaseCheck(
