@@ -41,6 +41,15 @@ class CorpusKernel(Frozen):
             raise ValueError(f"{self.file}: expected {old!r} once, found it {count} times")
         return text.replace(old, new)
 
+    def planted_lines(self, folder: Path = BUGS) -> range:
+        """The lines of the kernel in which the replacement stands; none without one."""
+        if self.replace is None:
+            return range(0)
+        old, new = self.replace
+        before = path_of(self.file, folder).read_text(encoding="utf-8").partition(old)[0]
+        first = before.count("\n") + 1
+        return range(first, first + new.count("\n") + 1)
+
     def candidate(self, folder: Path = BUGS) -> Candidate:
         """The kernel parsed; raises CandidateError, ValueError."""
         return kernel_file.parse(self.text(folder), Path(self.file).name)

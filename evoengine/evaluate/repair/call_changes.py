@@ -96,6 +96,15 @@ def _moved_bracket(code: KernelCode, opening: int) -> Iterator[SourceChange]:
         inside = tokens.source(opening + 1, closing - 1) if closing > opening + 1 else ""
         more = tokens.source(following, last)
         yield code.replaced(opening, last, f"({inside} {more})", "bracket moved")
+    if tokens.text(following) == "*" and extents.is_binary(following):
+        factor = tokens.source(*extents.operand_behind(following))
+        for place in range(opening + 1, closing):
+            is_sum = tokens.text(place) in ("+", "-") and extents.is_binary(place)
+            if is_sum and tokens.enclosing[place] == opening:
+                one, more = tokens.source(opening + 1, place - 1), tokens.source(place, closing - 1)
+                last = extents.operand_behind(following)[1]
+                new = f"(({one}) * {factor} {more})"
+                yield code.replaced(opening, last, new, "factor of too many terms")
     for place in range(opening + 1, closing):
         if tokens.enclosing[place] == opening and extents.is_binary(place):
             left, rest = tokens.source(opening + 1, place - 1), tokens.source(place, closing - 1)

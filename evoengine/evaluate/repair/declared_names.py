@@ -44,9 +44,11 @@ class DeclaredName:
 class DeclaredNames:
     """All variables of a list of tokens."""
 
-    def __init__(self, tokens: TokenList, extents: Extents) -> None:
+    def __init__(self, tokens: TokenList, extents: Extents, macros: tuple[str, ...] = ()) -> None:
+        """`macros` are whole numbers that can be used everywhere, such as tunables."""
         self.tokens = tokens
         self.extents = extents
+        self.macros = macros
 
     @cached_property
     def all(self) -> tuple[DeclaredName, ...]:
@@ -82,6 +84,8 @@ class DeclaredNames:
         return sorted(found.values(), key=lambda item: -item.position)
 
     def _found(self) -> Iterator[DeclaredName]:
+        for name in self.macros:
+            yield DeclaredName(name, "int", -1, len(self.tokens), -1)
         for position in range(len(self.tokens)):
             if self._begins_declaration(position):
                 yield from self._declared(position)

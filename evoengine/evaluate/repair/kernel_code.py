@@ -18,12 +18,12 @@ class KernelCode:
     Changes are made in the whole source, so places in the code are moved by `offset`.
     """
 
-    def __init__(self, source: str, header_end: int) -> None:
+    def __init__(self, source: str, header_end: int, macros: tuple[str, ...] = ()) -> None:
         self.source = source
         self.offset = header_end
         self.tokens = TokenList(source[header_end:])
         self.extents = Extents(self.tokens)
-        self.names = DeclaredNames(self.tokens, self.extents)
+        self.names = DeclaredNames(self.tokens, self.extents, macros)
 
     def replaced(self, first: int, last: int, new: str, kind: str) -> SourceChange:
         """The change that puts `new` in place of the tokens `first` to `last`."""
@@ -97,7 +97,11 @@ class KernelCode:
         """Each use of a variable, or of a number of the grid: first and last token, and its
         sort; declarations are left out.
         """
-        for position in range(len(self.tokens)):
+        yield from self.atoms_between(0, len(self.tokens) - 1)
+
+    def atoms_between(self, first: int, last: int) -> Iterator[tuple[int, int, str]]:
+        """The same of the tokens `first` to `last`."""
+        for position in range(first, last + 1):
             if self.tokens.kind(position) != "name":
                 continue
             text = self.tokens.text(position)

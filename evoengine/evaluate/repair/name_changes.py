@@ -41,6 +41,10 @@ def name_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield from _other_variables(code, first, sort)
         if sort == "int":
             yield from _grid_names(code, first, last)
+            place = "in a loop" if code.loop_of(first) is not None else "elsewhere"
+            for number in ("0", "1"):
+                yield code.replaced(first, last, number, f"number for a name {place}")
+    yield from _exchanged(code)
     yield from _functions(code)
     yield from _members(code)
 
@@ -101,6 +105,39 @@ def _grid_names(code: KernelCode, first: int, last: int) -> Iterator[SourceChang
             yield code.replaced(first, first, grid, "block for thread")
     for item in code.visible(first, "int"):
         yield code.replaced(first, last, item.name, "name for the grid")
+
+
+def _exchanged(code: KernelCode) -> Iterator[SourceChange]:
+    """Each two variables of a statement, one in place of the other."""
+    for first, last in code.statements:
+        uses: dict[str, list[tuple[int, int]]] = {}
+        sorts: dict[str, str] = {}
+        for begin, end, sort in code.atoms_between(first, last):
+            text = code.tokens.source(begin, end)
+            uses.setdefault(text, []).append((begin, end))
+            sorts[text] = sort
+        names = sorted(uses)
+        for place, one in enumerate(names):
+            for other in names[place + 1 :]:
+                if sorts[one] == sorts[other]:
+                    pieces = [
+                        *((pair, other) for pair in uses[one]),
+                        *((pair, one) for pair in uses[other]),
+                    ]
+                    new = _rewritten(code, first, last, pieces)
+                    yield code.replaced(first, last, new, f"names exchanged, {sorts[one]}")
+
+
+def _rewritten(
+    code: KernelCode, first: int, last: int, pieces: list[tuple[tuple[int, int], str]]
+) -> str:
+    """The statement with other texts in place of some of its tokens."""
+    start, _ = code.tokens.span(first, last)
+    text = code.tokens.source(first, last)
+    for (begin, end), new in sorted(pieces, reverse=True):
+        left, right = code.tokens.span(begin, end)
+        text = text[: left - start] + new + text[right - start :]
+    return text
 
 
 def _functions(code: KernelCode) -> Iterator[SourceChange]:

@@ -51,7 +51,7 @@ def _whole(code: KernelCode, position: int) -> Iterator[SourceChange]:
     near = _nearby_numbers(code, position) - seen
     for other in sorted(near):
         yield code.replaced(position, position, f"{other}{suffix}", f"number of the line {place}")
-    if value > 1:
+    if value > 0:
         for item in code.visible(position, "int"):
             constant = item.is_parameter or item.name.isupper()
             if constant:

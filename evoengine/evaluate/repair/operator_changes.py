@@ -61,6 +61,8 @@ def operator_changes(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.replaced(position, position, other, "assignment")
         elif text in ("-", "!") and not code.extents.ends_operand(position - 1):
             yield code.replaced(position, position, "", "negation dropped")
+    yield from _whole_tiles(code)
+    yield from _all_of_statement(code)
     yield from _negated(code)
 
 
@@ -74,6 +76,43 @@ def _is_assignment(code: KernelCode, position: int) -> bool:
     return code.names.at(first) is not None and code.names.at(position - 1) is not None or (
         code.tokens.text(position - 1) == "]" and code.names.at(first) is not None
     )
+
+
+def _whole_tiles(code: KernelCode) -> Iterator[SourceChange]:
+    """a + b <= c made a < c, and a / b rounded up."""
+    tokens, extents = code.tokens, code.extents
+    for position in range(len(tokens)):
+        if not extents.is_binary(position) or not code.function_places[position]:
+            continue
+        text = tokens.text(position)
+        left, right = extents.operand_before(position), extents.operand_behind(position)
+        if text in ("<=", "<"):
+            for place in range(left[0], left[1] + 1):
+                inner = tokens.text(place) == "+" and extents.is_binary(place)
+                if inner and tokens.enclosing[place] == tokens.enclosing[position]:
+                    new = f"{tokens.source(left[0], place - 1)} < {tokens.source(*right)}"
+                    yield code.replaced(left[0], right[1], new, "bound of whole tiles")
+        elif text == "/" and left[0] <= left[1] and right[0] <= right[1]:
+            above, below = tokens.source(*left), tokens.source(*right)
+            new = f"(({above}) + ({below}) - 1) / {below}"
+            yield code.replaced(left[0], right[1], new, "quotient rounded down")
+
+
+def _all_of_statement(code: KernelCode) -> Iterator[SourceChange]:
+    """An assignment that a statement has several times, changed in all of them."""
+    tokens = code.tokens
+    for first, last in code.statements:
+        for sign, others in _ASSIGNED.items():
+            places = [item for item in range(first, last + 1) if tokens.text(item) == sign]
+            if len(places) < 2 or sign == "=":
+                continue
+            for other in others:
+                start, _ = tokens.span(first, last)
+                new = tokens.source(first, last)
+                for place in reversed(places):
+                    left, right = tokens.span(place, place)
+                    new = new[: left - start] + other + new[right - start :]
+                yield code.replaced(first, last, new, "assignments")
 
 
 def _negated(code: KernelCode) -> Iterator[SourceChange]:

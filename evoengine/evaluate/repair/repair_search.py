@@ -12,8 +12,7 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile_candidate import CandidateCompiler
-from evoengine.evaluate.repair.change_order import header_end, ordered_changes
-from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
@@ -172,7 +171,7 @@ class _Walk:
 
     def _groups(self) -> Iterator[Sequence[SwitchedChange | SourceChange]]:
         """Changes that are compiled together, and single ones."""
-        code = KernelCode(self._candidate.source, header_end(self._candidate))
+        code = kernel_code(self._candidate)
         together: list[SwitchedChange] = []
         alone: list[SourceChange] = []
         most = FIRST_TOGETHER

@@ -17,6 +17,24 @@ def term_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _dropped(code)
     yield from _added_names(code)
     yield from _added_terms(code)
+    yield from _swizzled(code)
+
+
+def _swizzled(code: KernelCode) -> Iterator[SourceChange]:
+    """The right side of a ^ of another place, at each operand that has none."""
+    tokens = code.tokens
+    known = {
+        tokens.source(*code.extents.operand_behind(position)): code.extents.operand_behind(position)
+        for position in range(len(tokens))
+        if tokens.text(position) == "^" and code.extents.is_binary(position)
+    }
+    for first, last in _spots(code):
+        if "^" in tokens.source(first, last):
+            continue
+        for text, pair in known.items():
+            if pair[0] <= pair[1] and code.can_stand(*pair, first):
+                new = f"(({tokens.source(first, last)}) ^ ({text}))"
+                yield code.replaced(first, last, new, "swizzle missing")
 
 
 def _dropped(code: KernelCode) -> Iterator[SourceChange]:
@@ -30,12 +48,45 @@ def _dropped(code: KernelCode) -> Iterator[SourceChange]:
             continue
         kind = _dropped_kind(text)
         yield code.replaced(position, right[1], "", kind)
-        if text in ("+", "*", "&&", "||", "-"):
-            new = "-" if text == "-" else ""
-            yield code.replaced(left[0], position, new, kind)
+        new = "-" if text == "-" else ""
+        yield code.replaced(left[0], position, new, kind)
+        if PRECEDENCE[text] == 9:
+            before = _last_term(code, left)
+            if before > left[0]:
+                yield code.replaced(before, position, "", kind)
+        yield from _reduced(code, left[0], right[1])
     for first, last in code.conditions:
         if code.loop_of(first) is None:
             yield code.replaced(first, last, "true", "condition dropped")
+
+
+def _last_term(code: KernelCode, left: tuple[int, int]) -> int:
+    """The first token of the last term of a sum."""
+    place = left[1]
+    while place > left[0]:
+        if code.tokens.text(place) in (")", "]") and place in code.tokens.partners:
+            place = code.tokens.partners[place] - 1
+            continue
+        if code.extents.is_binary(place) and PRECEDENCE[code.tokens.text(place)] <= 9:
+            return place + 1
+        place -= 1
+    return left[0]
+
+
+def _reduced(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
+    """An expression of three operands or more, reduced to one variable of it."""
+    if not 4 <= last - first <= 16:
+        return
+    for begin, end, sort in code.atoms_between(first, last):
+        if sort in ("int", "float") and code.tokens.enclosing[begin] == code.tokens.enclosing[first]:
+            new = code.tokens.source(begin, end)
+            yield code.replaced(first, last, new, "expression for a name")
+    inner = [place for place in range(first, last) if code.tokens.text(place) == "("]
+    for opening in inner:
+        for begin, end, sort in code.atoms_between(opening, code.tokens.partners.get(opening, opening)):
+            if sort == "int" and end < last:
+                new = code.tokens.source(begin, end)
+                yield code.replaced(first, last, new, "expression for a name")
 
 
 def _dropped_kind(operator: str) -> str:
@@ -49,7 +100,8 @@ def _spots(code: KernelCode) -> Iterator[tuple[int, int]]:
     tokens, extents = code.tokens, code.extents
     found: set[tuple[int, int]] = set(code.values)
     for position in range(len(tokens)):
-        if extents.is_binary(position) and PRECEDENCE[tokens.text(position)] < 10:
+        is_scaled = tokens.text(position) in ("/", "%")
+        if extents.is_binary(position) and (is_scaled or PRECEDENCE[tokens.text(position)] < 10):
             found |= {extents.operand_before(position), extents.operand_behind(position)}
         elif tokens.text(position) == "(" and position in tokens.partners:
             inside = position + 1, tokens.partners[position] - 1
@@ -80,7 +132,8 @@ def _sorts(code: KernelCode, first: int, last: int) -> set[str]:
         elif code.tokens.kind(place) == "name":
             item = code.names.at(place)
             if item is not None:
-                found.add(item.sort)
+                is_element = item.sort == "pointer" and code.tokens.text(place + 1) == "["
+                found.add("array" if is_element else item.sort)
             elif code.tokens.text(place) in ("threadIdx", "blockIdx"):
                 found.add("int")
         place += 1
@@ -110,6 +163,7 @@ def _added_floats(code: KernelCode, first: int, last: int) -> Iterator[SourceCha
         yield _times(code, first, last, f"/ {item.name}", "divisor missing, float")
         yield code.inserted(last, f" + {item.name}", "summand missing, float")
         yield code.inserted(last, f" - {item.name}", "summand missing, float")
+        yield code.inserted(last, f" - {item.name} * {item.name}", "square missing")
     for item in code.visible(last, "int"):
         if item.is_parameter or item.name.isupper():
             yield _times(code, first, last, f"/ {item.name}", "divisor missing, int")
