@@ -53,11 +53,36 @@ def meaning(text: ChangedText) -> str:
 def _number(text: ChangedText) -> str:
     place = text.place
     old, new = _value(text.old), _value(text.new)
-    if place.loop_variable and place.is_reduction:
-        return _lanes(text, old, new)
+    if old is None or new is None:
+        return f"the number {text.old} is wrong in {text.where}"
     if place.loop_variable:
-        return f"{_loop(text, old, new)} {text.where}"
-    return f"the number {text.old} is wrong in {text.where}, it should be {text.new}"
+        return _loop(text, takes_fewer(place, old, new))
+    if place.sign_before == "%":
+        return (
+            f"the index comes back after {text.old} in place of {text.new}, so that the same ones"
+            f" are taken twice and others never, in {text.where}"
+            if old < new
+            else f"the index comes back after {text.old}, not after {text.new}, in {text.where}"
+        )
+    if place.sign_before == "*" and "." not in text.old:
+        return (
+            f"the distance {text.old} is too small, so that they overlap and some are counted twice,"
+            f" in {text.where}"
+            if old < new
+            else f"the distance {text.old} is too large, so that some between are left out, in"
+            f" {text.where}"
+        )
+    return f"the number {text.old} is wrong, it should be {text.new}, in {text.where}"
+
+
+def takes_fewer(place: ChangePlace, old: float, new: float) -> bool:
+    """Whether a loop takes fewer rounds with the number `old` than with `new`."""
+    low = old < new
+    if place.sign_before in ("/", ">>"):
+        low = not low
+    if place.loop_part == "begin":
+        return low != place.ascends
+    return low == place.ascends if place.loop_part == "bound" else not low
 
 
 def _value(text: str) -> float | None:
@@ -67,42 +92,27 @@ def _value(text: str) -> float | None:
         return None
 
 
-def _lanes(text: ChangedText, old: float | None, new: float | None) -> str:
-    what = text.place.target or "it"
-    fewer = old is not None and new is not None and old < new
-    if text.place.loop_part == "bound" and old is not None and new is not None and old in (1, 2):
-        fewer = fewer or new < old  # the last step, down to 1, is left out
-    if fewer:
+def _loop(text: ChangedText, fewer: bool) -> str:
+    """What a loop leaves out, or takes too many of."""
+    place = text.place
+    what = place.target or place.loop_variable
+    if place.is_reduction and place.multiplies:
         return (
-            f"{what} is reduced over only a part of the lanes, such as half of them: partial results"
-            f" of other lanes are missing in {text.where}"
+            f"{what} is reduced over only a part of the lanes, such as half of them: the partial"
+            f" results of the other lanes are missing, in {text.where}"
+            if fewer
+            else f"{what} is reduced over too many lanes, so that neighbouring rows are mixed, in"
+            f" {text.where}"
         )
-    return (
-        f"{what} is reduced over too many or the wrong lanes, so that neighbouring rows are mixed,"
-        f" in {text.where}"
-    )
-
-
-def _loop(text: ChangedText, old: float | None, new: float | None) -> str:
-    if old is None or new is None:
-        return "wrong is"
-    if text.place.loop_part == "begin":
-        return (
-            "the first ones are left out: too late is"
-            if old > new
-            else "too early is, so that ones before are counted,"
-        )
-    if text.place.loop_part == "bound":
-        return (
-            "some, such as a half or the last ones, are left out: too low is"
-            if old < new
-            else "too many are taken: too high is"
-        )
-    return (
-        "some are skipped, such as every other one: too large is"
-        if old > new
-        else "some are taken twice, they overlap: too small is"
-    )
+    words = {
+        ("begin", True): "begins too late: the first ones are left out",
+        ("begin", False): "begins too early: ones that do not belong to it are counted",
+        ("bound", True): "ends too early: the last ones, or a half, are left out",
+        ("bound", False): "ends too late: too many are taken",
+        ("step", True): "steps too far: some, such as every other one, are skipped",
+        ("step", False): "steps too little: some are taken twice, they overlap",
+    }
+    return f"the loop {words[place.loop_part, fewer]}; wrong is {text.where}"
 
 
 def _name(text: ChangedText) -> str:
@@ -178,7 +188,38 @@ def _begins(text: ChangedText) -> str:
     return f"it begins with {text.old} in place of minus infinity in {text.where}"
 
 
+# what it means that the first stands in place of the second
+_CONFUSED = (
+    ("exp2f?|ex2", "exp|__expf", "powers of two are computed in place of those of e"),
+    ("exp|__expf", "exp2f?", "powers of e are computed in place of those of two"),
+    ("log2f?", "log|__logf", "the logarithm has base two in place of e"),
+    ("log10f?", "log|__logf", "the logarithm has base ten in place of e"),
+    ("rsqrt", "sqrt", "it is divided by the root in place of multiplied"),
+    ("sqrt", "rsqrt", "it is multiplied by the root in place of divided"),
+    ("fmin|min", "fmax|max", "the minimum is taken in place of the maximum"),
+    ("fmax|max", "fmin|min", "the maximum is taken in place of the minimum"),
+    ("atomicExch", "atomicAdd", "a value overwrites what was there, it is not added: the last wins"),
+    ("__shfl_down_sync", "__shfl_xor_sync", "only the first lane gets the result of all lanes"),
+    ("__shfl_up_sync", "__shfl_xor_sync", "only the last lane gets the result of all lanes"),
+    (".*trunc|.*_rz", ".*", "values are truncated in place of rounded to nearest"),
+    ("floor", ".*", "values are rounded down in place of to nearest"),
+    (".*row_major", ".*col_major", "the tile is read row-major: it is transposed"),
+    (".*col_major", ".*row_major", "the tile is read column-major: it is transposed"),
+    ("(?!.*trans).*", ".*trans.*", "the tile or fragment is not transposed"),
+    (".*trans.*", "(?!.*trans).*", "the tile or fragment is transposed"),
+    ("[xyzw]", "[xyzw]", "one element of a vector is taken for another one"),
+)
+
+
 def _function(text: ChangedText) -> str:
+    said = f"{text.old} stands in place of {text.new} in {text.where}"
+    for one, other, words in _CONFUSED:
+        if re.match(one, text.old) and re.match(other, text.new):
+            return f"{words}: {said}"
+    return said
+
+
+def _operator(text: ChangedText) -> str:
     return f"{text.old} stands in place of {text.new} in {text.where}"
 
 
@@ -245,7 +286,7 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("function", _function),
     ("type", _function),
     ("member", _function),
-    ("operator", _function),
+    ("operator", _operator),
     ("factor too many", _too_many),
     ("term too many", _too_many),
     ("condition too many", _fixed("a condition is too many, so that some are left out, in")),

@@ -25,7 +25,9 @@ class ChangePlace:
     is_reduction: bool = False  # values of other lanes are taken by __shfl
     is_store: bool = False
     names: tuple[str, ...] = ()  # all variables of the statement
-    around: tuple[str, ...] = ()  # variables of the loops around it
+    ascends: bool = True  # whether the loop counts upwards
+    multiplies: bool = False  # whether its step multiplies or divides
+    sign_before: str = ""  # what stands before the change
 
     @property
     def words(self) -> str:
@@ -89,6 +91,9 @@ def place_of(code: KernelCode, change: SourceChange) -> ChangePlace:
         is_reduction=any("__shfl" in tokens.text(place) for place in range(first, last + 1)),
         is_store=target == array != "",
         names=tuple(dict.fromkeys(names)),
+        ascends=loop is None or not _head_has(code, loop, (">", ">=")),
+        multiplies=loop is not None and _head_has(code, loop, ("*=", "/=", ">>=", "<<=")),
+        sign_before=tokens.text(position - 1),
     )
 
 
@@ -132,6 +137,16 @@ def _loop_variable(code: KernelCode, loop: int) -> str:
         if code.tokens.text(place) in ASSIGNMENTS:
             return code.tokens.text(place - 1)
     return ""
+
+
+def _head_has(code: KernelCode, loop: int, signs: tuple[str, ...]) -> bool:
+    """Whether one of the operators stands in the head of a loop itself."""
+    opening = loop + 1
+    closing = code.tokens.partners.get(opening, opening)
+    return any(
+        code.tokens.text(place) in signs and code.tokens.enclosing[place] == opening
+        for place in range(opening, closing)
+    )
 
 
 def _loop_part(code: KernelCode, loop: int, position: int) -> str:

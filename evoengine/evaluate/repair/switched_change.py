@@ -99,7 +99,10 @@ def _statement(
 def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> SwitchedChange | None:
     """The whole value around the tokens `first` to `last`."""
     tokens = code.tokens
-    begin, end = first, last
+    partners = [
+        tokens.partners[place] for place in range(first, last + 1) if place in tokens.partners
+    ]
+    begin, end = min([first, *partners]), max([last, *partners])
     if _reaches_over_comma(code, first, last):  # arguments exchanged: the whole call
         opening = tokens.enclosing[first]
         if tokens.kind(opening - 1) != "name" or "asm" in (
