@@ -137,9 +137,7 @@ def _repair_of(verdict: Verdict) -> int | None:
 class BugWalk:
     """One task with the executor that judges its kernels."""
 
-    def __init__(
-        self, task_name: str, device: str, folder: Path, repair_s: float = 0.0
-    ) -> None:
+    def __init__(self, task_name: str, device: str, folder: Path, repair_s: float = 0.0) -> None:
         self.task_name = task_name
         self.folder = folder
         self.repair_s = repair_s
@@ -187,9 +185,7 @@ class BugWalk:
             task = bug_task(self.task_name, self.choice.is_emulator, self.folder)
             checks = parse_checks(None, self.choice)
             path = bug_task_path(self.task_name, self.folder)
-            self._executor = make_executor(
-                task, path, self.choice, checks, repair_s=self.repair_s
-            )
+            self._executor = make_executor(task, path, self.choice, checks, repair_s=self.repair_s)
             await self._executor.start()
         return self._executor
 

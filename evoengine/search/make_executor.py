@@ -21,8 +21,8 @@ from evoengine.search.references import reference_digests
 from evoengine.task.schema import Task
 
 # one core is left to the event loop and the worker
-# Of a verdict that no search asked for: on a GPU most changes that are found are found by then; on an
-# emulator of 2 cores some thousand changes are tried (docs/measurements/diagnoses.md).
+# Of a verdict that no search asked for: an emulator of 2 cores tries about a thousand changes in
+# that time (docs/measurements/diagnoses.md).
 REPAIR_S, REPAIR_EMULATED_S = 20.0, 40.0
 COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))
 
@@ -96,7 +96,7 @@ async def audit_once(
 
 
 def repair_seconds(device: DeviceChoice) -> float:
-    """How long a verdict that no search asked for looks for the change that makes a kernel right."""
+    """How long a verdict that no search asked for looks for the change that makes it right."""
     return REPAIR_EMULATED_S if device.is_emulator else REPAIR_S
 
 

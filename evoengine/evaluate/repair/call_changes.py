@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from evoengine.evaluate.repair.expression_extents import PRECEDENCE, TYPE_NAME
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -69,7 +70,7 @@ def _inner_argument(code: KernelCode, arguments: list[tuple[int, int]]) -> tuple
 def _exchanged(code: KernelCode, arguments: list[tuple[int, int]]) -> Iterator[SourceChange]:
     """Each two neighbours exchanged."""
     tokens = code.tokens
-    for (first, last), (begin, end) in zip(arguments, arguments[1:], strict=False):
+    for (first, last), (begin, end) in pairwise(arguments):
         one, other = tokens.source(first, last), tokens.source(begin, end)
         if one != other:
             yield code.replaced(first, end, f"{other}, {one}", "arguments exchanged")

@@ -66,7 +66,7 @@ def _number(text: ChangedText) -> str:
         )
     if place.sign_before == "*" and "." not in text.old:
         return (
-            f"the distance {text.old} is too small, so that they overlap and some are counted twice,"
+            f"the distance {text.old} is too small, so that they overlap, some are counted twice,"
             f" in {text.where}"
             if old < new
             else f"the distance {text.old} is too large, so that some between are left out, in"
@@ -121,9 +121,7 @@ def _name(text: ChangedText) -> str:
 
 def _too_many(text: ChangedText) -> str:
     removed = text.old[: len(text.old)] if not text.new else text.old
-    return (
-        f"{_shown(removed)} is too many (off by it, shifted or scaled by it) in {text.where}"
-    )
+    return f"{_shown(removed)} is too many (off by it, shifted or scaled by it) in {text.where}"
 
 
 def _missing(text: ChangedText) -> str:
@@ -164,12 +162,14 @@ def _fixed(words: str) -> Callable[[ChangedText], str]:
 
 def _whole_tiles(text: ChangedText) -> str:
     return (
-        f"only whole tiles are taken: the last, incomplete tile (the tail) is left out in {text.where}"
+        "only whole tiles are taken: the last, incomplete tile (the tail) is left out, in"
+        f" {text.where}"
     )
 
 
 def _comparison(text: ChangedText) -> str:
-    return f"{text.old} stands in place of {text.new} (off by one, or the other way) in {text.where}"
+    other = "off by one, or the other way"
+    return f"{text.old} is used in place of {text.new} ({other}) in {text.where}"
 
 
 def _sign(text: ChangedText) -> str:
@@ -179,8 +179,8 @@ def _sign(text: ChangedText) -> str:
 
 def _mask(text: ChangedText) -> str:
     return (
-        f"the mask is wrong or missing ({_shown(text.new)}): positions that must be hidden are seen,"
-        f" or others, in {text.where}"
+        f"the mask is wrong or missing ({_shown(text.new)}): positions that it must hide are"
+        f" seen, or others are hidden, in {text.where}"
     )
 
 
@@ -188,7 +188,7 @@ def _begins(text: ChangedText) -> str:
     return f"it begins with {text.old} in place of minus infinity in {text.where}"
 
 
-# what it means that the first stands in place of the second
+# what it means that the first is used in place of the second
 _CONFUSED = (
     ("exp2f?|ex2", "exp|__expf", "powers of two are computed in place of those of e"),
     ("exp|__expf", "exp2f?", "powers of e are computed in place of those of two"),
@@ -198,7 +198,11 @@ _CONFUSED = (
     ("sqrt", "rsqrt", "it is multiplied by the root in place of divided"),
     ("fmin|min", "fmax|max", "the minimum is taken in place of the maximum"),
     ("fmax|max", "fmin|min", "the maximum is taken in place of the minimum"),
-    ("atomicExch", "atomicAdd", "a value overwrites what was there, it is not added: the last wins"),
+    (
+        "atomicExch",
+        "atomicAdd",
+        "a value overwrites what was there, it is not added: the last wins",
+    ),
     ("__shfl_down_sync", "__shfl_xor_sync", "only the first lane gets the result of all lanes"),
     ("__shfl_up_sync", "__shfl_xor_sync", "only the last lane gets the result of all lanes"),
     (".*trunc|.*_rz", ".*", "values are truncated in place of rounded to nearest"),
@@ -212,7 +216,7 @@ _CONFUSED = (
 
 
 def _function(text: ChangedText) -> str:
-    said = f"{text.old} stands in place of {text.new} in {text.where}"
+    said = f"{text.old} is used in place of {text.new} in {text.where}"
     for one, other, words in _CONFUSED:
         if re.match(one, text.old) and re.match(other, text.new):
             return f"{words}: {said}"
@@ -220,7 +224,7 @@ def _function(text: ChangedText) -> str:
 
 
 def _operator(text: ChangedText) -> str:
-    return f"{text.old} stands in place of {text.new} in {text.where}"
+    return f"{text.old} is used in place of {text.new} in {text.where}"
 
 
 def _statement_missing(text: ChangedText) -> str:
@@ -233,7 +237,9 @@ def _rescaling(text: ChangedText) -> str:
 
 
 def _index(text: ChangedText) -> str:
-    return f"{text.place.array or 'it'} is read at {_shown(text.old)}, not at {_shown(text.new)}: wrong is {text.where}"
+    array = text.place.array or "it"
+    how = f"is read at {_shown(text.old)}, not at {_shown(text.new)}"
+    return f"{array} {how}: wrong is {text.where}"
 
 
 def _assignment(text: ChangedText) -> str:
@@ -249,7 +255,10 @@ def _assignment(text: ChangedText) -> str:
 
 
 def _precision(text: ChangedText) -> str:
-    return f"values are rounded to lower precision ({_shown(text.old)}), as half or bfloat16, in {text.where}"
+    return (
+        f"values are rounded to lower precision, such as half or bfloat16 ({_shown(text.old)}), in"
+        f" {text.where}"
+    )
 
 
 def _shown(text: str) -> str:
@@ -273,7 +282,10 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("array", _name),
     ("pointer", _name),
     ("grid rounded down", _grid),
-    ("grid by one", _fixed("the grid is off by one: blocks are missing, whose elements are never written, in")),
+    (
+        "grid by one",
+        _fixed("the grid is off by one: blocks are missing, whose elements are never written, in"),
+    ),
     ("grid without", _fixed("the grid is wrong in")),
     ("grid for", _name),
     ("grid", _fixed("the grid is wrong in")),
@@ -321,7 +333,13 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("bracket moved", _fixed("the brackets are wrong: a term is on the wrong side of them, in")),
     ("swizzle", _fixed("the XOR swizzle is missing in")),
     ("index", _index),
-    ("barrier", _fixed("a barrier is missing: threads read shared memory before others have written it, or overwrite what they still read, at")),
+    (
+        "barrier",
+        _fixed(
+            "a barrier is missing: threads read shared memory before others have written it, or"
+            " overwrite what they still read, at"
+        ),
+    ),
     ("statement missing", _statement_missing),
     ("rescaling", _rescaling),
     ("statement dropped", _fixed("a statement is too many:")),

@@ -164,7 +164,11 @@ def _function(code: KernelCode, position: int) -> str:
     while around >= 0 and tokens.text(around) in ("(", "["):
         name = tokens.text(around - 1)
         is_name = tokens.kind(around - 1) == "name"
-        if tokens.text(around) == "(" and is_name and name not in ("size_t", "float", "int", "if", "for"):
+        if (
+            tokens.text(around) == "("
+            and is_name
+            and name not in ("size_t", "float", "int", "if", "for")
+        ):
             return name
         around = tokens.enclosing[around]
     return ""

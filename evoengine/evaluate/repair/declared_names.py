@@ -11,14 +11,70 @@ from evoengine.evaluate.repair.expression_extents import TYPE_NAME, Extents
 from evoengine.evaluate.repair.source_tokens import TokenList
 
 _WORDS = frozenset(
-    "return if else for while do switch case break continue const constexpr static extern inline"
-    " template typename struct using namespace sizeof true false goto typedef operator asm volatile"
-    " __asm__ __device__ __global__ __shared__ __constant__ __forceinline__ __launch_bounds__"
-    " __restrict__ __align__ __noinline__ static_cast reinterpret_cast const_cast public".split()
+    [
+        "return",
+        "if",
+        "else",
+        "for",
+        "while",
+        "do",
+        "switch",
+        "case",
+        "break",
+        "continue",
+        "const",
+        "constexpr",
+        "static",
+        "extern",
+        "inline",
+        "template",
+        "typename",
+        "struct",
+        "using",
+        "namespace",
+        "sizeof",
+        "true",
+        "false",
+        "goto",
+        "typedef",
+        "operator",
+        "asm",
+        "volatile",
+        "__asm__",
+        "__device__",
+        "__global__",
+        "__shared__",
+        "__constant__",
+        "__forceinline__",
+        "__launch_bounds__",
+        "__restrict__",
+        "__align__",
+        "__noinline__",
+        "static_cast",
+        "reinterpret_cast",
+        "const_cast",
+        "public",
+    ]
 )
 _MODIFIERS = frozenset(
-    "const constexpr static extern inline volatile __device__ __shared__ __constant__ __restrict__"
-    " __align__ unsigned signed long short register".split()
+    [
+        "const",
+        "constexpr",
+        "static",
+        "extern",
+        "inline",
+        "volatile",
+        "__device__",
+        "__shared__",
+        "__constant__",
+        "__restrict__",
+        "__align__",
+        "unsigned",
+        "signed",
+        "long",
+        "short",
+        "register",
+    ]
 )
 _INTEGERS = re.compile(
     r"(u?int|unsigned|signed|bool|size_t|u?char|u?short|u?long|u?int(8|16|32|64)_t|auto)"
@@ -137,7 +193,11 @@ class DeclaredNames:
         place: int | None = self._name_behind(type_place)
         while place is not None:
             yield DeclaredName(
-                tokens.text(place), self._sort(type_place, place), place, last, type_place,
+                tokens.text(place),
+                self._sort(type_place, place),
+                place,
+                last,
+                type_place,
                 is_parameter,
             )
             place = None if is_parameter else self._next_declarator(place)
@@ -175,7 +235,9 @@ class DeclaredNames:
         if tokens.text(place) == "{":
             return tokens.partners.get(place, len(tokens) - 1)
         while place < len(tokens) and tokens.text(place) != ";":
-            place = tokens.partners.get(place, place) + 1 if tokens.text(place) in "([{" else place + 1
+            place = (
+                tokens.partners.get(place, place) + 1 if tokens.text(place) in "([{" else place + 1
+            )
         return place
 
     def _next_declarator(self, place: int) -> int | None:
@@ -203,8 +265,8 @@ class DeclaredNames:
         tokens = self.tokens
         if "*" in (tokens.text(place - 1), tokens.text(place - 2)):
             return "pointer"
-        if tokens.text(place + 1) == "[" or tokens.text(place - 1) == "&" and (
-            tokens.text(place - 2) == "("
+        if tokens.text(place + 1) == "[" or (
+            tokens.text(place - 1) == "&" and (tokens.text(place - 2) == "(")
         ):
             return "array"
         word = tokens.text(type_place)

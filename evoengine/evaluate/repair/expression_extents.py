@@ -102,7 +102,13 @@ class Extents:
                     following = tokens.text(place + 1)
                     is_name = tokens.kind(place + 1) == "name"
                     is_template = tokens.text(opening - 1) == "template"
-                    return place if is_template or is_name or following in ("(", "*", "&", "::", ">", ",", "{") else None
+                    return (
+                        place
+                        if is_template
+                        or is_name
+                        or following in ("(", "*", "&", "::", ">", ",", "{")
+                        else None
+                    )
             place += 1
         return None
 

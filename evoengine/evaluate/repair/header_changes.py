@@ -14,8 +14,12 @@ _LESS = re.compile(r"\s*[-+]\s*1\b")
 _ARGUMENTS = re.compile(r"\b(args|grid|block):[ \t]*\[([^\]\n]*)\]")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _NAME = re.compile(r"(?<![\w.\"])[A-Za-z_]\w*")
-_PLAN_LINE = re.compile(r"^[ \t]*(?:- )?(?:grid|block|args|shared_bytes|scalars|let|[A-Z]\w*):.*$", re.MULTILINE)
-_NO_NAMES = frozenset("grid block args kernel ceil_div max min if else launches".split())
+_PLAN_LINE = re.compile(
+    r"^[ \t]*(?:- )?(?:grid|block|args|shared_bytes|scalars|let|[A-Z]\w*):.*$", re.MULTILINE
+)
+_NO_NAMES = frozenset(
+    ["grid", "block", "args", "kernel", "ceil_div", "max", "min", "if", "else", "launches"]
+)
 
 
 def header_changes(header: str) -> Iterator[SourceChange]:
@@ -54,7 +58,9 @@ def _exchanged(found: re.Match[str]) -> Iterator[SourceChange]:
             one, other = text[begin:end], text[first:last]
             if one != other:
                 new = f"{other}{text[end:first]}{one}"
-                neighbours = "exchanged" if (first, last) == entries[place + 1] else "exchanged, far"
+                neighbours = (
+                    "exchanged" if (first, last) == entries[place + 1] else "exchanged, far"
+                )
                 yield SourceChange(start + begin, start + last, new, f"{found[1]} {neighbours}")
 
 
@@ -81,7 +87,9 @@ def _line_changes(line: re.Match[str]) -> Iterator[SourceChange]:
         for other in dict.fromkeys((2 * value, value // 2, value + 1, value - 1)):
             if other != value and other > 0:
                 yield SourceChange(*span, str(other), "number of the plan")
-        powers = {1 << (value.bit_length() - 1), 1 << value.bit_length()} - {value} if value else set()
+        powers = (
+            {1 << (value.bit_length() - 1), 1 << value.bit_length()} - {value} if value else set()
+        )
         for other in sorted(powers):
             yield SourceChange(*span, str(other), "power of two in the plan")
     for found in _NAME.finditer(line[0]):

@@ -64,7 +64,7 @@ class KernelCode:
     def function_places(self) -> tuple[bool, ...]:
         """Of each token whether it stands inside of a function's body."""
         found, depth = [], 0
-        for position, token in enumerate(self.tokens.tokens):
+        for token in self.tokens.tokens:
             if token.text == "}" and token.kind == "sign":
                 depth -= 1
             found.append(depth > 0)
@@ -152,7 +152,9 @@ class KernelCode:
     def _is_value(self, opening: int) -> bool:
         """Whether the brace at `opening` begins a value or the body of a lambda."""
         before = self.tokens.text(opening - 1)
-        return before in ("=", ",", "(", "{", "return", "]") or self.tokens.kind(opening - 1) == "name"
+        return (
+            before in ("=", ",", "(", "{", "return", "]") or self.tokens.kind(opening - 1) == "name"
+        )
 
     @cached_property
     def conditions(self) -> tuple[tuple[int, int], ...]:

@@ -73,7 +73,7 @@ def _is_assignment(code: KernelCode, position: int) -> bool:
     if code.tokens.text(position) != "=":
         return True
     first, _ = code.extents.statement(position)
-    return code.names.at(first) is not None and code.names.at(position - 1) is not None or (
+    return (code.names.at(first) is not None and code.names.at(position - 1) is not None) or (
         code.tokens.text(position - 1) == "]" and code.names.at(first) is not None
     )
 
@@ -118,7 +118,9 @@ def _all_of_statement(code: KernelCode) -> Iterator[SourceChange]:
 def _negated(code: KernelCode) -> Iterator[SourceChange]:
     for first, last in code.conditions:
         if code.loop_of(first) is None:
-            yield code.replaced(first, last, f"!({code.tokens.source(first, last)})", "condition negated")
+            yield code.replaced(
+                first, last, f"!({code.tokens.source(first, last)})", "condition negated"
+            )
     for first, last in code.values:
         text = code.tokens.source(first, last)
         if _is_float(code, first, last):

@@ -40,9 +40,7 @@ def finding(candidate: Candidate, found: FoundRepairs) -> Diagnosis | None:
     )
 
 
-def _sentence(
-    candidate: Candidate, change: SourceChange, old: str, new: str, others: int
-) -> str:
+def _sentence(candidate: Candidate, change: SourceChange, old: str, new: str, others: int) -> str:
     code = kernel_code(candidate)
     in_header = change.start < code.offset
     place = ChangePlace(target="the launch plan") if in_header else place_of(code, change)

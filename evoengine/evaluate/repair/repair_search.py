@@ -100,17 +100,18 @@ class RepairSearch:
                 only_set=number,
             )
             report = await self._device.run(job, _ignore)
-            if len(report.checks) == len(job.cases):
-                rights = [check.ok for check in report.checks[len(first) :]]
-                found += [change for (change, _), ok in zip(tried, rights, strict=True) if ok]
+            ended = _NUMBER.search(report.reason)
+            judged = 0 if ended and not report.checks else len(report.checks) - len(first)
+            rights = [check.ok for check in report.checks[len(first) :]]
+            found += [change for (change, _), ok in zip(tried, rights, strict=False) if ok]
+            if judged >= len(tried):
                 left = left[len(tried) :]
                 continue
-            # one of them ended the process: the others once more
-            ended = _NUMBER.search(report.reason)
-            position = (int(ended[1]) if ended else 1) - 1 - len(first)
+            # one of them ended its process, and with it perhaps what was known of those before
+            position = int(ended[1]) - 1 - len(first) if ended and not report.checks else judged
             if not 0 <= position < len(tried):
-                return found  # not a change: nothing here can be judged
-            left = [*left[:position], *left[position + 1 :]]
+                return found  # the kernel as it is ends it: nothing here can be judged
+            left = [*left[judged:position], *left[position + 1 :]]
         return found
 
     async def is_right_everywhere(self, changed: Candidate) -> bool:
@@ -147,9 +148,7 @@ class _Walk:
         self._clock = search._clock
         self._began = self._clock()
         self._ends = self._began + seconds
-        self._compiler = ChangeCompiler(
-            candidate, wrong.case, search._compiler, search._limits
-        )
+        self._compiler = ChangeCompiler(candidate, wrong.case, search._compiler, search._limits)
 
     async def run(self) -> None:
         """Tries changes until time is up."""

@@ -72,14 +72,11 @@ class TokenList:
         found: dict[int, int] = {}
         open_ones: list[int] = []
         for position, token in enumerate(self.tokens):
-            if token.kind != "sign":
-                continue
-            if token.text in OPENING:
+            if _opens(token):
                 open_ones.append(position)
-            elif token.text in OPENING.values() and open_ones:
-                if OPENING[self.text(open_ones[-1])] == token.text:
-                    found[open_ones[-1]] = position
-                    found[position] = open_ones.pop()
+            elif _closes(token) and open_ones and OPENING[self.text(open_ones[-1])] == token.text:
+                found[open_ones[-1]] = position
+                found[position] = open_ones.pop()
         return found
 
     @cached_property
@@ -88,17 +85,25 @@ class TokenList:
         found: list[int] = []
         open_ones = [-1]
         for position, token in enumerate(self.tokens):
-            if token.kind == "sign" and token.text in OPENING.values() and position in self.partners:
-                if len(open_ones) > 1:
-                    open_ones.pop()
+            is_paired = position in self.partners
+            if is_paired and _closes(token) and len(open_ones) > 1:
+                open_ones.pop()
             found.append(open_ones[-1])
-            if token.kind == "sign" and token.text in OPENING and position in self.partners:
+            if is_paired and _opens(token):
                 open_ones.append(position)
         return tuple(found)
 
     def line(self, position: int) -> int:
         """The line of a token, from 1."""
         return self.code.count("\n", 0, self.tokens[position].start) + 1
+
+
+def _opens(token: Token) -> bool:
+    return token.kind == "sign" and token.text in OPENING
+
+
+def _closes(token: Token) -> bool:
+    return token.kind == "sign" and token.text in OPENING.values()
 
 
 def squeezed(tokens: Sequence[Token]) -> str:

@@ -55,7 +55,7 @@ def _repeated(code: KernelCode) -> Iterator[SourceChange]:
     for first, last in code.statements:
         text = code.tokens.source(first, last)
         has_effect = code.names.at(first) is not None or code.tokens.text(first + 1) == "("
-        if not has_effect or "sync" in text and "shfl" not in text:
+        if not has_effect or ("sync" in text and "shfl" not in text):
             continue
         for found in _NUMBER.finditer(text):
             value = int(found[0])
@@ -94,12 +94,16 @@ def _rescaled(code: KernelCode) -> Iterator[SourceChange]:
         if not factors or not code.function_places[first]:
             continue
         running = [
-            item for item in code.visible(last, "float") if item.name not in {f.name for f in factors}
+            item
+            for item in code.visible(last, "float")
+            if item.name not in {f.name for f in factors}
         ]
         for factor in factors:
             for item in running:
                 if not item.is_parameter:
-                    yield code.inserted(last, f" {item.name} *= {factor.name};", "rescaling missing")
+                    yield code.inserted(
+                        last, f" {item.name} *= {factor.name};", "rescaling missing"
+                    )
 
 
 def _guarded(code: KernelCode) -> Iterator[SourceChange]:

@@ -60,13 +60,13 @@ def switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
 
 def _touched(code: KernelCode, change: SourceChange) -> tuple[int, int] | None:
     """First and last token that the change replaces, or the one that it is inserted behind."""
-    places = code.token_places(change.start - code.offset, change.end - code.offset)
-    return places
+    return code.token_places(change.start - code.offset, change.end - code.offset)
 
 
 def _touches_assignment(code: KernelCode, change: SourceChange, first: int, last: int) -> bool:
     return any(
-        code.tokens.text(place) in ASSIGNMENTS and code.tokens.enclosing[place] == code.tokens.enclosing[first]
+        code.tokens.text(place) in ASSIGNMENTS
+        and code.tokens.enclosing[place] == code.tokens.enclosing[first]
         for place in range(first, last + 1)
     )
 
@@ -87,8 +87,9 @@ def _statement(
         return None
     begin, end = around[0][0], around[-1][1]
     declares = any(
-        item.position >= begin and item.position <= end and code.tokens.enclosing[item.position]
-        == code.tokens.enclosing[begin]
+        item.position >= begin
+        and item.position <= end
+        and code.tokens.enclosing[item.position] == code.tokens.enclosing[begin]
         for item in code.names.all
     )
     if declares:
@@ -112,7 +113,9 @@ def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> Swi
             return None
         begin, end = opening - 1, tokens.partners[opening]
     while begin > 0 and not _ends_value(code, begin - 1, forward=False):
-        begin = tokens.partners[begin - 1] if tokens.text(begin - 1) in (")", "]", "}") else begin - 1
+        begin = (
+            tokens.partners[begin - 1] if tokens.text(begin - 1) in (")", "]", "}") else begin - 1
+        )
     while end + 1 < len(tokens) and not _ends_value(code, end + 1, forward=True):
         end = tokens.partners[end + 1] if tokens.text(end + 1) in ("(", "[", "{") else end + 1
     if any(tokens.text(place) in ("{", "}", ";") for place in range(begin, end + 1)):
@@ -163,8 +166,12 @@ def _is_constant(code: KernelCode, position: int) -> bool:
         if tokens.text(name) == ")" and tokens.text(tokens.partners.get(name, name) + 1) == "&":
             return True  # a reference to an array
         found = code.names.at(name) if tokens.kind(name) == "name" else None
-        declared = any(item.position == name for item in code.names.by_name.get(tokens.text(name), ()))
-        if tokens.text(opening) == "[" and (declared or found is None and tokens.text(name) != ")"):
+        declared = any(
+            item.position == name for item in code.names.by_name.get(tokens.text(name), ())
+        )
+        if tokens.text(opening) == "[" and (
+            declared or (found is None and tokens.text(name) != ")")
+        ):
             return True
         if tokens.text(name) in ("__align__", "__launch_bounds__", "alignas", "sizeof"):
             return True

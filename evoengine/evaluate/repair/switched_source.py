@@ -104,11 +104,15 @@ def _outermost(
     ordered = sorted(changes, key=lambda item: (item[1].start, -item[1].end, item[1].form))
     groups: list[list[tuple[int, SwitchedChange]]] = []
     for item in ordered:
-        if groups and item[1].start < groups[-1][0][1].end and item[1].end <= groups[-1][0][1].end:
-            groups[-1].append(item)
-        elif groups and (item[1].start, item[1].end) == (
-            groups[-1][0][1].start,
-            groups[-1][0][1].end,
+        if (
+            groups and item[1].start < groups[-1][0][1].end and item[1].end <= groups[-1][0][1].end
+        ) or (
+            groups
+            and (item[1].start, item[1].end)
+            == (
+                groups[-1][0][1].start,
+                groups[-1][0][1].end,
+            )
         ):
             groups[-1].append(item)
         elif not groups or item[1].start >= groups[-1][0][1].end:

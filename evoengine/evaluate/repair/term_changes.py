@@ -78,12 +78,17 @@ def _reduced(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
     if not 4 <= last - first <= 16:
         return
     for begin, end, sort in code.atoms_between(first, last):
-        if sort in ("int", "float") and code.tokens.enclosing[begin] == code.tokens.enclosing[first]:
+        if (
+            sort in ("int", "float")
+            and code.tokens.enclosing[begin] == code.tokens.enclosing[first]
+        ):
             new = code.tokens.source(begin, end)
             yield code.replaced(first, last, new, "expression for a name")
     inner = [place for place in range(first, last) if code.tokens.text(place) == "("]
     for opening in inner:
-        for begin, end, sort in code.atoms_between(opening, code.tokens.partners.get(opening, opening)):
+        for begin, end, sort in code.atoms_between(
+            opening, code.tokens.partners.get(opening, opening)
+        ):
             if sort == "int" and end < last:
                 new = code.tokens.source(begin, end)
                 yield code.replaced(first, last, new, "expression for a name")
@@ -216,7 +221,7 @@ def _terms(code: KernelCode) -> list[tuple[str, tuple[int, int], bool]]:
                 continue
             sorts = _sorts(code, first, last)
             text = code.tokens.source(first, last)
-            if sorts and not sorts & {"pointer"} or "[" in text:
+            if (sorts and not sorts & {"pointer"}) or "[" in text:
                 is_float = bool(sorts & {"float", "array", "pointer"})
                 found.setdefault(text, (text, (first, last), is_float))
     return sorted(found.values(), key=lambda item: len(item[0]))[:_MOST_TERMS]
