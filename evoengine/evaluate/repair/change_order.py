@@ -20,7 +20,6 @@ from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.source_tokens import TokenList, squeezed
 from evoengine.evaluate.repair.statement_changes import statement_changes
 from evoengine.evaluate.repair.term_changes import term_changes
 
@@ -178,8 +177,3 @@ def _trimmed(change: SourceChange, old: str) -> tuple[int, str, int]:
     while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
         end += 1
     return change.start + begin, new[begin : len(new) - end], change.end - end
-
-
-def same_program(one: str, other: str) -> bool:
-    """Whether two codes differ in layout and comments alone."""
-    return squeezed(TokenList(one).tokens) == squeezed(TokenList(other).tokens)

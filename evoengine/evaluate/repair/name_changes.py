@@ -162,22 +162,18 @@ def _functions(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def own_functions(code: KernelCode) -> list[str]:
-    """The functions that the code defines and calls, kernels left out."""
+    """The functions that the code defines, kernels left out."""
     tokens = code.tokens
-    defined = {
-        tokens.text(place)
-        for place in range(len(tokens))
-        if tokens.kind(place) == "name"
-        and tokens.text(place + 1) == "("
-        and not code.function_places[place]
-        and tokens.text(tokens.partners.get(place + 1, -2) + 1) == "{"
-    }
-    called = {
-        tokens.text(place)
-        for place in range(len(tokens))
-        if code.function_places[place] and tokens.text(place + 1) in ("(", "<")
-    }
-    return sorted(defined & called)
+    found = set()
+    for place in range(len(tokens)):
+        closing = tokens.partners.get(place + 1, -2)
+        is_head = tokens.text(place + 1) == "(" and tokens.text(closing + 1) == "{"
+        if tokens.kind(place) != "name" or not is_head or code.function_places[place]:
+            continue
+        first, _ = code.extents.statement(place)
+        if "__global__" not in {tokens.text(item) for item in range(first, place)}:
+            found.add(tokens.text(place))
+    return sorted(found)
 
 
 def _own_types(code: KernelCode) -> list[str]:

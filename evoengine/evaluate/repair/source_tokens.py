@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -104,8 +103,3 @@ def _opens(token: Token) -> bool:
 
 def _closes(token: Token) -> bool:
     return token.kind == "sign" and token.text in OPENING.values()
-
-
-def squeezed(tokens: Sequence[Token]) -> str:
-    """The tokens with single spaces: equal for codes that differ in layout alone."""
-    return " ".join(token.text for token in tokens)

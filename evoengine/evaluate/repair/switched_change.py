@@ -50,7 +50,9 @@ def switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
     if touched is None:
         return None
     first, last = touched
-    if not code.function_places[first] or _is_constant(code, first):
+    if not code.function_places[first]:
+        return None
+    if any(_is_constant(code, place) for place in range(first, last + 1)):
         return None
     removed = code.tokens.source(first, last)
     if ";" in removed or ";" in change.new or _touches_assignment(code, change, first, last):
