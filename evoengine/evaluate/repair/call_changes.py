@@ -11,6 +11,15 @@ from evoengine.evaluate.repair.name_changes import own_functions
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _UNARY = ("sqrtf", "rsqrtf", "rintf", "fabsf", "expf", "logf", "1.0f / ")
+_CALL_KINDS = {
+    "sqrtf": "root",
+    "rsqrtf": "root",
+    "rintf": "rounding",
+    "fabsf": "sign",
+    "expf": "exponential",
+    "logf": "exponential",
+    "1.0f / ": "reciprocal",
+}
 _STATEMENT_WORDS = frozenset(("if", "for", "while", "switch", "sizeof", "asm"))
 
 
@@ -165,7 +174,8 @@ def _wrapped(code: KernelCode) -> Iterator[SourceChange]:
         text = tokens.source(first, last)
         if sorts & {"float", "array"}:
             for name in functions:
-                yield code.replaced(first, last, f"{name}({text})", "call missing")
+                kind = f"call missing, {_CALL_KINDS.get(name, 'of the kernel')}"
+                yield code.replaced(first, last, f"{name}({text})", kind)
             for item in code.visible(last, "float"):
                 for limit in ("fmaxf", "fminf"):
                     new = f"{limit}({text}, {item.name})"

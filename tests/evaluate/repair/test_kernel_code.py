@@ -65,9 +65,7 @@ def test_names_have_their_sorts_and_scopes() -> None:
     assert sorts["lane"] == sorts["C"] == sorts["ROWS"] == sorts["THREADS"] == "int"
     assert sorts["scale"] == sorts["top"] == "float"
     last = len(code.tokens) - 1
-    position = max(
-        place for place in range(last) if code.tokens.text(place) == "__syncthreads"
-    )
+    position = max(place for place in range(last) if code.tokens.text(place) == "__syncthreads")
     visible = {item.name for item in code.names.visible(position)}
     assert {"lane", "warp", "first", "sum", "C", "ROWS", "THREADS"} <= visible
     assert not {"c", "step"} & visible  # of loops that have ended

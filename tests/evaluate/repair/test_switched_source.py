@@ -59,8 +59,11 @@ def test_alternatives_enclose_one_another_and_never_overlap_in_part() -> None:
     assert len(spans) > 30
     for first, last in spans:
         for begin, end in spans:
-            assert end <= first or begin >= last or (first <= begin and end <= last) or (
-                begin <= first and last <= end
+            assert (
+                end <= first
+                or begin >= last
+                or (first <= begin and end <= last)
+                or (begin <= first and last <= end)
             )
 
 
