@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from benchmarks.planted_bugs import bug_task
 from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.repair.change_order import header_end, ordered_changes
@@ -14,8 +16,6 @@ from evoengine.evaluate.repair.repair_job import ChangeCompiler, CompiledChanges
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import Form, SwitchedChange, switched
 from evoengine.evaluate.repair.switched_source import SELECT, plain_loops, switched_source
-from benchmarks.planted_bugs import bug_task
-from evoengine.candidate.kernel_file import Candidate
 from tests.evaluate.repair.small_kernel import candidate, code_of
 
 
