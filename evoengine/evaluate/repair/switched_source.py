@@ -79,7 +79,7 @@ def switched_source(
 
 def plain_loops(code: str) -> str:
     """`code` without requests to unroll loops, line by line the same."""
-    return _LOOP.sub('_Pragma("nounroll") for (', _PRAGMA.sub("", code))
+    return _LOOP.sub('_Pragma("unroll 1") for (', _PRAGMA.sub("", code))
 
 
 def _write(
