@@ -36,6 +36,14 @@ class ChangedText:
         return new
 
     @property
+    def removed(self) -> str:
+        """What is removed at the begin or the end of the old text."""
+        old, new = self.old.strip(), self.new
+        if old.startswith(new):
+            return old[len(new) :].strip()
+        return old[: -len(new)].strip() if old.endswith(new) else old
+
+    @property
     def where(self) -> str:
         """The place in words."""
         return self.place.words
@@ -72,7 +80,8 @@ def _number(text: ChangedText) -> str:
             else f"the distance {text.old} is too large, so that some between are left out, in"
             f" {text.where}"
         )
-    return f"the number {text.old} is wrong, it should be {text.new}, in {text.where}"
+    how = " (off by one)" if abs(old - new) == 1 else ""
+    return f"the number {text.old} is wrong{how}, it should be {text.new}, in {text.where}"
 
 
 def takes_fewer(place: ChangePlace, old: float, new: float) -> bool:
@@ -120,8 +129,20 @@ def _name(text: ChangedText) -> str:
 
 
 def _too_many(text: ChangedText) -> str:
-    removed = text.old[: len(text.old)] if not text.new else text.old
-    return f"{_shown(removed)} is too many (off by it, shifted or scaled by it) in {text.where}"
+    removed = " ".join(text.old.split())
+    if text.new:
+        removed = text.removed
+    bare = removed.strip("+-*/% ")
+    if bare == "1":
+        return f"off by one: {_shown(removed)} is too many in {text.where}"
+    if text.change.kind.startswith("factor"):
+        return (
+            f"{_shown(removed)} is too many (the factor {bare} is applied once too often, or must"
+            f" not be there) in {text.where}"
+        )
+    return (
+        f"{_shown(removed)} is too many (shifted by {bare}, or it must not count) in {text.where}"
+    )
 
 
 def _missing(text: ChangedText) -> str:
