@@ -10,6 +10,7 @@ from evoengine.evaluate.repair.name_roles import role_of, roles_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_ROLES = 4
+_LONGEST_BODY = 160  # tokens of a loop that is looked at whole
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,11 @@ def _statement(code: KernelCode, position: int) -> tuple[int, int]:
     around = tokens.enclosing[position]
     while around >= 0 and tokens.text(around) in ("(", "["):
         if tokens.text(around - 1) in ("for", "if", "while") and around in tokens.partners:
-            begin = tokens.partners[around] + 1
-            return around, code.extents.statement(min(begin, len(tokens) - 1))[1]
+            begin = min(tokens.partners[around] + 1, len(tokens) - 1)
+            end = tokens.partners.get(begin) if tokens.text(begin) == "{" else None
+            if end is not None and end - begin < _LONGEST_BODY:
+                return around, end
+            return around, code.extents.statement(begin)[1]
         around = tokens.enclosing[around]
     return first, last
 

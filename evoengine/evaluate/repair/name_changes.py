@@ -29,6 +29,7 @@ _FAMILIES = (
     ("sinf", "cosf"),
 )
 _GRID_NAMES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
+_COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _MEMBERS = re.compile(r"[xyzw]")
 
 
@@ -66,14 +67,27 @@ def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[Sou
             kind = "parameter for another"
         elif item.name in in_statement:
             kind = "name of the line"
-        elif item.is_parameter:
-            kind = "parameter for a name"
         else:
-            kind = "name for another"
+            of_kernel = "parameter for a name" if item.is_parameter else "name for another"
+            kind = f"{of_kernel} {_site(code, position)}"
         yield code.replaced(position, position, item.name, f"{kind}, {sort}")
     if sort == "array":
         for item in code.visible(position, "pointer"):
             yield code.replaced(position, position, item.name, "pointer for an array")
+
+
+def _site(code: KernelCode, position: int) -> str:
+    """Where a name stands, as far as it says how likely it is wrong."""
+    before, behind = code.tokens.text(position - 1), code.tokens.text(position + 1)
+    if before in ("/", "%"):
+        return "as a divisor"
+    if before == "[" and behind == "]":
+        return "as an index"
+    if code.loop_of(position) is not None:
+        return "in a loop"
+    if before in _COMPARED or behind in _COMPARED:
+        return "compared"
+    return "as a factor" if "*" in (before, behind) else "elsewhere"
 
 
 @cache
