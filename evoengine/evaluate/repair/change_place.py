@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.name_roles import role_of, roles_of
+from evoengine.evaluate.repair.name_roles import roles_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_ROLES = 4
@@ -176,8 +176,3 @@ def _function(code: KernelCode, position: int) -> str:
             return name
         around = tokens.enclosing[around]
     return ""
-
-
-def is_maximum(name: str) -> bool:
-    """Whether a name is that of a maximum."""
-    return role_of(name) == "maximum"

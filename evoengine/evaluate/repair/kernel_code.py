@@ -74,12 +74,9 @@ class KernelCode:
 
     def in_index(self, position: int) -> bool:
         """Whether a token stands in the brackets of an index."""
-        return self._in_brackets(position, "[")
-
-    def _in_brackets(self, position: int, bracket: str) -> bool:
         place = self.tokens.enclosing[position]
         while place >= 0 and self.tokens.text(place) in "([":
-            if self.tokens.text(place) == bracket:
+            if self.tokens.text(place) == "[":
                 return True
             place = self.tokens.enclosing[place]
         return False

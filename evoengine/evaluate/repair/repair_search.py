@@ -64,10 +64,10 @@ class RepairSearch:
         limits: DeviceLimits,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._compiler = compiler
+        self.compiler = compiler
+        self.limits = limits
+        self.clock = clock
         self._device = device
-        self._limits = limits
-        self._clock = clock
 
     async def find(
         self, candidate: Candidate, wrong: WrongInputs, seconds: float, progress: Progress
@@ -88,7 +88,7 @@ class RepairSearch:
         """
         left = list(zip(compiled.changes, compiled.cases, strict=True))
         found: list[SourceChange] = []
-        while left and self._clock() < until:
+        while left and self.clock() < until:
             tried = left[:CASES_OF_JOB]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
             job = Job(
@@ -116,7 +116,7 @@ class RepairSearch:
 
     async def is_right_everywhere(self, changed: Candidate) -> bool:
         """Whether the whole verdict on it is correct, hidden cases and checked mode included."""
-        compiled = await self._compiler.compile(changed, self._limits, _ignore)
+        compiled = await self.compiler.compile(changed, self.limits, _ignore)
         if compiled.refusal is not None:
             return False
         job = Job(
@@ -145,10 +145,10 @@ class _Walk:
         self._candidate = candidate
         self._wrong = wrong
         self._progress = progress
-        self._clock = search._clock
+        self._clock = search.clock
         self._began = self._clock()
         self._ends = self._began + seconds
-        self._compiler = ChangeCompiler(candidate, wrong.case, search._compiler, search._limits)
+        self._compiler = ChangeCompiler(candidate, wrong.case, search.compiler, search.limits)
 
     async def run(self) -> None:
         """Tries changes until time is up."""

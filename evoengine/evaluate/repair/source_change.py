@@ -9,15 +9,14 @@ from dataclasses import dataclass
 class SourceChange:
     """`new` in place of what stands from `start` to `end` of the source.
 
-    `kind` says what sort of mistake it mends, and has its row in change_order.WEIGHTS. `about` says
-    in words what was wrong, from the source as it is, e.g. "the bound of the loop is too low".
+    `kind` says what sort of mistake it mends; change_order.WEIGHTS has the likely ones, and
+    change_meaning the words for each.
     """
 
     start: int
     end: int
     new: str
     kind: str
-    about: str = ""
 
     def applied(self, source: str) -> str:
         """The source with the change."""
