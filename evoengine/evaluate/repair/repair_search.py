@@ -24,7 +24,8 @@ from evoengine.protocols import Device, Job, Progress
 from evoengine.records import Status
 
 FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
-CASES_OF_JOB = 24  # after so many launches the clock is read
+FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
+JOB_S = 2.0  # that a job may take, judged by the one before
 # A change that needs a compilation of its own takes about as long as so many that share one.
 COST_ALONE = 12.0
 _NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
@@ -68,6 +69,7 @@ class RepairSearch:
         self.limits = limits
         self.clock = clock
         self._device = device
+        self._cases = FIRST_CASES  # of the next job
 
     async def find(
         self, candidate: Candidate, wrong: WrongInputs, seconds: float, progress: Progress
@@ -76,6 +78,7 @@ class RepairSearch:
         `seconds`; raises WorkerError, DeviceError and ToolchainError.
         """
         progress("looking for the change that makes it right")
+        self._cases = FIRST_CASES
         walk = _Walk(self, candidate, wrong, seconds, progress)
         await walk.run()
         return walk.found
@@ -89,7 +92,7 @@ class RepairSearch:
         left = list(zip(compiled.changes, compiled.cases, strict=True))
         found: list[SourceChange] = []
         while left and self.clock() < until:
-            tried = left[:CASES_OF_JOB]
+            tried = left[: self._cases]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
             job = Job(
                 cases=(*first, *(case for _, case in tried)),
@@ -99,7 +102,9 @@ class RepairSearch:
                 only_outputs=True,
                 only_set=number,
             )
+            began = self.clock()
             report = await self._device.run(job, _ignore)
+            self._cases = _next_count(len(job.cases), self.clock() - began)
             ended = _NUMBER.search(report.reason)
             judged = 0 if ended and not report.checks else len(report.checks) - len(first)
             rights = [check.ok for check in report.checks[len(first) :]]
@@ -211,6 +216,7 @@ class _Walk:
             compiled, self._candidate, self._wrong.number, self._ends
         )
         self.found.launched += len(compiled.changes)
+        self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
         for change in rights:
             await self._verify(change)
 
@@ -225,6 +231,12 @@ class _Walk:
         self.found.changes.append(change)
         now = self._clock()
         self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
+
+
+def _next_count(launches: int, seconds: float) -> int:
+    """The changes of the next job, so that it takes about JOB_S."""
+    fitting = int(JOB_S * launches / seconds) if seconds > 0 else MOST_CASES
+    return max(1, min(fitting, MOST_CASES))
 
 
 def _ignore(_: str) -> None:

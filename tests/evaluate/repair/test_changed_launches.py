@@ -12,7 +12,7 @@ from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.repair_search import RepairSearch
+from evoengine.evaluate.repair.repair_search import RepairSearch, _next_count
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
 from evoengine.records import Status
@@ -89,3 +89,12 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
     status, right = kept().run(run())
     assert status is Status.wrong_result
     assert [change.new for change in right] == [new for _, _, new, is_right in CHANGES if is_right]
+
+
+@pytest.mark.parametrize(
+    ("launches", "seconds", "count"), [(5, 0.05, 24), (5, 5.0, 2), (5, 100.0, 1), (5, 0.0, 24)]
+)
+def test_a_job_has_as_many_changes_as_take_about_two_seconds(
+    launches: int, seconds: float, count: int
+) -> None:
+    assert _next_count(launches, seconds) == count
