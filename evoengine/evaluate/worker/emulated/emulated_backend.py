@@ -123,8 +123,7 @@ class EmulatedBackend:
             self.task,
             self.expected_outputs,
             self.emulator,
-            self._program(compiled),
-            most,
+            self._program(compiled, most),
             strays=is_changed,
         )
         found = examination.check(sets, job.tier, self._no_checks(compiled))
@@ -285,12 +284,13 @@ class EmulatedBackend:
             self.task, self.expected_outputs, self.emulator, self._program(compiled)
         )
 
-    def _program(self, compiled: CompiledCase) -> EmulatedProgram:
+    def _program(self, compiled: CompiledCase, max_rounds: int | None = None) -> EmulatedProgram:
         elements = sum(
             math.prod(shape)
             for _, shape in layout_of(self.task, compiled.plan, scratch=False).values()
         )
-        return self._loaded.program(compiled, self.task.limits.emulator_rounds * elements)
+        rounds = self.task.limits.emulator_rounds * elements
+        return self._loaded.program(compiled, rounds, max_rounds)
 
     def baselines(self, case: str) -> BaselineTimes:
         return BaselineTimes(

@@ -58,17 +58,13 @@ class EmulatedExamination:
         expected_outputs: ExpectedOutputs,
         emulator: Emulator,
         program: EmulatedProgram,
-        max_rounds: int | None = None,
         strays: bool = False,
     ) -> None:
-        """`max_rounds`: the most loop rounds of one launch, where it is less than usual. `strays`:
-        whether an access near a buffer ends no process, as for changed kernels.
-        """
+        """`strays`: whether an access near a buffer ends no process, as for changed kernels."""
         self._task = task
         self._expected = expected_outputs
         self._emulator = emulator
         self.program = program
-        self._max_rounds = max_rounds
         self._strays = strays
         self._plan = program.compiled.plan
         self._layout = layout_of(task, self._plan)
@@ -140,10 +136,7 @@ class EmulatedExamination:
 
     def _launch(self, arena: EmulatedArena, checks: Checks | None) -> tuple[LaunchReport, ...]:
         pointers = arena.pointers
-        return tuple(
-            self.program.run(step, pointers, checks, max_rounds=self._max_rounds)
-            for step in self._plan.launches
-        )
+        return tuple(self.program.run(step, pointers, checks) for step in self._plan.launches)
 
     def _refuse_stray_writes(self, given: SecretSet, arena: EmulatedArena) -> None:
         for name, value in self._inputs(given).items():
