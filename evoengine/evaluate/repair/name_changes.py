@@ -28,6 +28,7 @@ _FAMILIES = (
     ("__any_sync", "__all_sync"),
     ("sinf", "cosf"),
 )
+_FUNCTION = "function of the kernel"
 _GRID_NAMES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _MEMBERS = re.compile(r"[xyzw]")
@@ -42,7 +43,10 @@ def name_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield from _other_variables(code, first, sort)
         if sort == "int":
             yield from _grid_names(code, first, last)
-            place = "in a loop" if code.loop_of(first) is not None else "elsewhere"
+            place = "elsewhere"
+            if code.loop_of(first) is not None:
+                begins = code.tokens.text(first - 1) == "="
+                place = "at the begin of a loop" if begins else "in a loop"
             for number in ("0", "1"):
                 yield code.replaced(first, last, number, f"number for a name {place}")
     yield from _exchanged(code)
@@ -168,7 +172,8 @@ def _functions(code: KernelCode) -> Iterator[SourceChange]:
         if token.text in own and code.function_places[position]:
             for other in own:
                 if other != token.text:
-                    yield code.replaced(position, position, other, "function of the kernel")
+                    kind = "function that is alike" if _are_alike(other, token.text) else _FUNCTION
+                    yield code.replaced(position, position, other, kind)
         if token.text in types and code.function_places[position]:
             for other in types:
                 if other != token.text:

@@ -62,7 +62,8 @@ def _repeated(code: KernelCode) -> Iterator[SourceChange]:
             for other in dict.fromkeys((2 * value, value // 2, value + 1)):
                 if other != value and (other or "[" in text):
                     again = f"{text[: found.start()]}{other}{text[found.end() :]}"
-                    yield code.inserted(last, f" {again}", "statement missing, other number")
+                    kind = "other lanes" if "__shfl" in text else "other number"
+                    yield code.inserted(last, f" {again}", f"statement missing, {kind}")
         yield from _repeated_with_names(code, first, last)
 
 
