@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.call_changes import call_changes
+from evoengine.evaluate.repair.change_evidence import ChangeEvidence, Evidence
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -133,6 +134,9 @@ WEIGHTS: dict[str, float] = {
     "term of another place, float": 0.7,
     "block for thread": 0.5,
 }
+# How much evidence counts. Of a kernel that has a name that nothing reads, half of the mistakes are
+# taken to be that; with the other share the right changes of the same mistakes come early.
+UNUSED_SHARE, FAMILIAR_SHARE = 0.5, 0.3
 _USUAL_WEIGHT = 0.3
 MOST_CHANGES = 8000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (
@@ -150,13 +154,26 @@ _CODE_CHANGES = (
 def ordered_changes(candidate: Candidate) -> list[tuple[SourceChange, float]]:
     """Every change of a candidate's source once with its likeliness, the most likely first."""
     changes = _once(candidate, _all(candidate))
-    counts = Counter(change.kind for change in changes)
-
-    def likeliness(change: SourceChange) -> float:
-        return WEIGHTS.get(change.kind, _USUAL_WEIGHT) / counts[change.kind]
-
-    rated = [(change, likeliness(change)) for change in changes]
+    evidence = ChangeEvidence(kernel_code(candidate))
+    classes = [(change.kind, evidence.of(change)) for change in changes]
+    counts = Counter(classes)
+    has_unused = any(found.uses_unused for _, found in classes)
+    rated = [
+        (change, _weight(*found, has_unused) / counts[found])
+        for change, found in zip(changes, classes, strict=True)
+    ]
     return sorted(rated, key=lambda item: -item[1])[:MOST_CHANGES]
+
+
+def _weight(kind: str, evidence: Evidence, has_unused: bool) -> float:
+    """The share of mistakes that are of a kind and have this evidence; `has_unused` says whether
+    the kernel has a name that nothing reads.
+    """
+    unused = 1.0
+    if has_unused:
+        unused = UNUSED_SHARE if evidence.uses_unused else 1 - UNUSED_SHARE
+    familiar = FAMILIAR_SHARE if evidence.is_familiar else 1 - FAMILIAR_SHARE
+    return WEIGHTS.get(kind, _USUAL_WEIGHT) * unused * familiar
 
 
 def header_end(candidate: Candidate) -> int:

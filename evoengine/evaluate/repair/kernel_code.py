@@ -35,16 +35,12 @@ class KernelCode:
         end = self.tokens.tokens[position].end + self.offset
         return SourceChange(end, end, new, kind)
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [token.start for token in self.tokens.tokens]
-
     def token_places(self, start: int, end: int) -> tuple[int, int] | None:
         """First and last token of the code from `start` to `end`; of an empty stretch the one
         before it. None where there is no token.
         """
-        first = bisect.bisect_left(self._starts, start)
-        last = bisect.bisect_left(self._starts, end) - 1
+        first = bisect.bisect_left(self.tokens.starts, start)
+        last = bisect.bisect_left(self.tokens.starts, end) - 1
         if start == end:
             first = last
         return (first, last) if 0 <= first <= last else None

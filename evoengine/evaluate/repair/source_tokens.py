@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,6 +48,23 @@ class TokenList:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each token begins."""
+        return [token.start for token in self.tokens]
+
+    def before(self, place: int, count: int) -> tuple[Token, ...]:
+        """The last `count` tokens that end at `place` of the code or before it."""
+        position = bisect.bisect_left(self.starts, place)
+        while position and self.tokens[position - 1].end > place:
+            position -= 1
+        return self.tokens[max(0, position - count) : position]
+
+    def behind(self, place: int, count: int) -> tuple[Token, ...]:
+        """The first `count` tokens that begin at `place` of the code or behind it."""
+        position = bisect.bisect_left(self.starts, place)
+        return self.tokens[position : position + count]
 
     def text(self, position: int) -> str:
         """The text of a token; empty beyond the ends."""
