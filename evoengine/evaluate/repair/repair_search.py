@@ -91,6 +91,7 @@ class RepairSearch:
         """
         left = list(zip(compiled.changes, compiled.cases, strict=True))
         found: list[SourceChange] = []
+        was_doubtful = False
         while left and self.clock() < until:
             tried = left[: self._cases]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
@@ -115,7 +116,11 @@ class RepairSearch:
             # one of them ended its process, and with it perhaps what was known of those before
             position = int(ended[1]) - 1 - len(first) if ended and not report.checks else judged
             if not 0 <= position < len(tried):
-                return found  # the kernel as it is ends it: nothing here can be judged
+                # the kernel as it is: once it may be what a change before left behind
+                if was_doubtful:
+                    return found
+                was_doubtful = True
+                continue
             left = [*left[judged:position], *left[position + 1 :]]
         return found
 
@@ -130,7 +135,8 @@ class RepairSearch:
             candidate=compiled.code_digest,
             only_outputs=True,
         )
-        report = await self._device.run(job, _ignore)
+        # in a process that has run none of the changes, some of which write where they must not
+        report = await self._device.run(job, _ignore, verify=True)
         return report.status is Status.correct
 
 
