@@ -1,7 +1,7 @@
 """Walks the corpus of planted bugs and counts how many causes the first findings of a verdict name.
 
     python -m benchmarks.bugs [--corpus FOLDER] [--device emulated|cuda] [--only NAME ...]
-                              [--json FILE]
+                              [--repair SECONDS] [--json FILE]
 
 Every kernel of the corpus is judged as in a search, by one executor for each task. A bug is named
 when one of the first two findings of its verdict matches a pattern of the manifest, which was
@@ -37,7 +37,7 @@ from evoengine import atomic_files
 from evoengine.errors import EvoError
 from evoengine.evaluate.device_choice import EMULATOR, DeviceChoice
 from evoengine.protocols import Executor
-from evoengine.records import Status, Verdict
+from evoengine.records import DiagnosisKind, Status, Verdict
 from evoengine.search.choose_run import parse_checks
 from evoengine.search.make_executor import find_device, make_executor
 
@@ -61,6 +61,9 @@ class Judgement:
     sentences: tuple[str, ...]  # of the findings, in their order
     expected: Status | None  # None where the manifest does not say: a bug on a GPU
     seconds: float = 0.0  # of the diagnosis, without its further launches
+    repair_s: float = 0.0  # of the search for a change
+    repair_line: int | None = None  # of the change that makes it right
+    is_at_place: bool = False  # whether that is the planted place
 
     @property
     def is_named(self) -> bool:
@@ -85,6 +88,13 @@ class Judgement:
         honest = isinstance(self.entry, HonestNumbers)
         return f"a finding: {self.sentences[0]}" if honest and self.sentences else ""
 
+    @property
+    def repair_words(self) -> str:
+        """Where a change makes it right: at the planted place, elsewhere, or nowhere."""
+        if self.repair_line is None:
+            return ""
+        return "at its place" if self.is_at_place else f"elsewhere, line {self.repair_line}"
+
     def row(self) -> Row:
         """The row of the table and of the JSON."""
         first, second, *_ = (*self.sentences, "", "")
@@ -98,6 +108,8 @@ class Judgement:
             "named": None if honest else self.is_named,
             "by reason": None if honest else self.is_named_by_reason,
             "seconds": self.seconds,
+            "repair s": self.repair_s,
+            "repaired": self.repair_words,
             "problem": self.problem,
             "reason": self.reason,
             "cause": "" if isinstance(self.entry, HonestNumbers) else self.entry.cause,
@@ -114,12 +126,21 @@ def _seconds_of(verdict: Verdict) -> float:
     return verdict.forensics.seconds if verdict.forensics else 0.0
 
 
+def _repair_of(verdict: Verdict) -> int | None:
+    """The line of the change that makes the kernel right; None where none was found."""
+    first = (verdict.forensics.diagnoses if verdict.forensics else ())[:1]
+    if not first or first[0].kind is not DiagnosisKind.changed_source:
+        return None
+    return int(str(first[0].evidence["line"]))
+
+
 class BugWalk:
     """One task with the executor that judges its kernels."""
 
-    def __init__(self, task_name: str, device: str, folder: Path) -> None:
+    def __init__(self, task_name: str, device: str, folder: Path, repair_s: float = 0.0) -> None:
         self.task_name = task_name
         self.folder = folder
+        self.repair_s = repair_s
         self.choice = find_device(DEVICES[device], bug_task(task_name, folder=folder))
         self._executor: Executor | None = None
 
@@ -139,8 +160,19 @@ class BugWalk:
             why = f"{type(error).__name__}: {error}"
             return Judgement(name, entry, ENGINE_BROKE, why, (), expected or Status.wrong_result)
         sentences = sentences_of(verdict)
-        status, seconds = verdict.status.value, _seconds_of(verdict)
-        return Judgement(name, entry, status, verdict.reason, sentences, expected, seconds)
+        line = _repair_of(verdict)
+        return Judgement(
+            name,
+            entry,
+            verdict.status.value,
+            verdict.reason,
+            sentences,
+            expected,
+            _seconds_of(verdict),
+            verdict.phases_s.get("repair", 0.0),
+            line,
+            line in entry.planted_lines(self.folder),
+        )
 
     async def close(self) -> None:
         """Ends the executor; the next kernel gets a new one."""
@@ -153,7 +185,7 @@ class BugWalk:
             task = bug_task(self.task_name, self.choice.is_emulator, self.folder)
             checks = parse_checks(None, self.choice)
             path = bug_task_path(self.task_name, self.folder)
-            self._executor = make_executor(task, path, self.choice, checks)
+            self._executor = make_executor(task, path, self.choice, checks, repair_s=self.repair_s)
             await self._executor.start()
         return self._executor
 
@@ -166,11 +198,11 @@ def expected_status(entry: Entry, choice: DeviceChoice) -> Status | None:
 
 
 async def judgements(
-    entries: Sequence[tuple[str, Entry]], device: str, folder: Path
+    entries: Sequence[tuple[str, Entry]], device: str, folder: Path, repair_s: float = 0.0
 ) -> AsyncIterator[Judgement]:
     """What becomes of each kernel, task by task."""
     for task_name in dict.fromkeys(entry.task for _, entry in entries):
-        walk = BugWalk(task_name, device, folder)
+        walk = BugWalk(task_name, device, folder, repair_s)
         try:
             for name, entry in entries:
                 if entry.task == task_name:
@@ -205,9 +237,13 @@ def totals(found: Sequence[Judgement]) -> str:
     named = sum(item.is_named for item in bugs)
     either = sum(item.is_named or item.is_named_by_reason for item in bugs)
     with_findings = sum(bool(item.sentences) for item in honest)
+    repaired = [item for item in bugs if item.repair_line is not None]
+    at_place = sum(item.is_at_place for item in repaired)
     return (
         f"named in the first {NAMED_WITHIN} findings: {named} of {len(bugs)}"
         f" (or in the verdict's reason: {either})\n"
+        f"repaired by one change: {len(repaired)} of {len(bugs)}, {at_place} of them in the planted"
+        " lines\n"
         f"honest with findings: {with_findings} of {len(honest)}\n"
         f"not as the manifest says: {sum(bool(item.problem) for item in found)} of {len(found)}"
     )
@@ -218,7 +254,7 @@ async def walk_corpus(options: argparse.Namespace) -> list[Judgement]:
     found: list[Judgement] = []
     where = machine(device=options.device)
     entries = chosen(options.corpus, options.only)
-    async for item in judgements(entries, options.device, options.corpus):
+    async for item in judgements(entries, options.device, options.corpus, options.repair):
         found.append(item)
         problem = f"  <-- {item.problem}" if item.problem else ""
         print(f"{item.name}: {item.status}{problem}", file=sys.stderr, flush=True)
@@ -239,6 +275,13 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--corpus", type=Path, default=BUGS, metavar="FOLDER", help="default: tests/bugs"
     )
     parser.add_argument("--device", choices=tuple(DEVICES), default="emulated")
+    parser.add_argument(
+        "--repair",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="look so long for the change that makes a wrong kernel right; default: not at all",
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these entries alone")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     return parser.parse_args(arguments)

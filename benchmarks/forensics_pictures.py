@@ -71,6 +71,7 @@ def command_of(name: str) -> list[str]:
     """The command that a person calls in a folder with the kernel, without `evoengine`."""
     task = PICTURED[name].task
     told = ["--task", task, "--device", DEVICE, "--error-map", f"{name}.svg"]
+    told += ["--repair", "0"]  # what is found without a change of the source
     return ["evaluate", f"{name}.cu", *told]
 
 

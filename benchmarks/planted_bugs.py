@@ -41,6 +41,18 @@ class CorpusKernel(Frozen):
             raise ValueError(f"{self.file}: expected {old!r} once, found it {count} times")
         return text.replace(old, new)
 
+    def planted_lines(self, folder: Path = BUGS) -> range:
+        """The lines of the kernel in which the replacement stands, and where it has fewer lines
+        those beside it, because what is missing can be put there; none without a replacement.
+        """
+        if self.replace is None:
+            return range(0)
+        old, new = self.replace
+        before = path_of(self.file, folder).read_text(encoding="utf-8").partition(old)[0]
+        first, breaks = before.count("\n") + 1, new.count("\n")
+        beside = 1 if old.count("\n") > breaks or not new.strip() else 0
+        return range(first - beside, first + breaks + 1 + beside)
+
     def candidate(self, folder: Path = BUGS) -> Candidate:
         """The kernel parsed; raises CandidateError, ValueError."""
         return kernel_file.parse(self.text(folder), Path(self.file).name)

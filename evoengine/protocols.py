@@ -215,6 +215,11 @@ class Job(Frozen):
     # cases of later jobs on the same candidate, whose code an emulator begins to compile
     upcoming: tuple[CompiledCase, ...] = ()
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
+    # whether outputs are all that matters: nothing is timed, and nobody asks why one is wrong
+    only_outputs: bool = False
+    # with `only_outputs`: all cases are checked, also behind a wrong one; on an emulator on one
+    # input set each, of this number, and a fault counts as a wrong output
+    only_set: int | None = None
     # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
     activity: bool = False
 

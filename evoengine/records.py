@@ -412,6 +412,7 @@ class DiagnosisKind(StrEnum):
     changed_input = "input"  # the reference with an input read wrongly
     mask = "mask"  # missing, shifted, inverted
     changed_step = "step"  # the reference with a step left out, done twice or done otherwise
+    changed_source = "change"  # one change of the kernel's source makes every output right
     low_precision = "low precision"
     region = "where"  # the indices that are wrong
     period = "period"  # wrong at a regular distance

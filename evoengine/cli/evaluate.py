@@ -27,6 +27,15 @@ def evaluate(
             metavar="FILE.svg", help="Write a map of the error of a wrong output to this file."
         ),
     ] = None,
+    repair: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0.0,
+            help="How long to look for the one change that makes a wrong kernel right; by default"
+            " 40 s on the emulator and 0, which is not at all, on a GPU.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
     """Judge one kernel: errors of every case, resources, times against the fastest baseline
@@ -53,7 +62,9 @@ def evaluate(
     checks = parse_checks(check, used)
     if used.brief:
         output.say(f"note: {used.brief}")
-    verdict = asyncio.run(evaluate_once(loaded, path, candidate, used, checks, output.progress()))
+    verdict = asyncio.run(
+        evaluate_once(loaded, path, candidate, used, checks, output.progress(), repair)
+    )
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
     if error_map is not None:
         _write_map(error_map, verdict, file.stem)

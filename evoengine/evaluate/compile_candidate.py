@@ -119,7 +119,7 @@ class CandidateCompiler:
         """Starts to compile every specialisation with `pool`; nothing without a pool."""
         if pool is None:
             return {}
-        units = {plan.specialisation: self._unit(candidate, plan, arch) for plan in plans}
+        units = {plan.specialisation: self.unit(candidate, plan, arch) for plan in plans}
         tasks = {key: asyncio.create_task(pool.compile(unit)) for key, unit in units.items()}
         for task in tasks.values():
             self._running.add(task)
@@ -162,7 +162,8 @@ class CandidateCompiler:
             raise
         return results
 
-    def _unit(self, candidate: Candidate, plan: CasePlan, arch: str) -> CompileUnit:
+    def unit(self, candidate: Candidate, plan: CasePlan, arch: str) -> CompileUnit:
+        """What is compiled for one case; raises CandidateRefused."""
         limits = self.task.limits
         try:
             return CompileUnit(

@@ -20,6 +20,8 @@ from evoengine.evaluate.compile_candidate import (
     compiler_file_name,
 )
 from evoengine.evaluate.hidden_case import report_without_sizes
+from evoengine.evaluate.repair.repair_search import RepairSearch
+from evoengine.evaluate.repair.repaired_verdict import with_repair
 from evoengine.evaluate.scoring import race_of, verdict_of
 from evoengine.evaluate.stored_baselines import StoredBaselines, as_measured
 from evoengine.protocols import (
@@ -58,12 +60,14 @@ class LocalExecutor:
         clang: CompilePool | None = None,
         stored: StoredBaselines | None = None,
         beside: CheckedBeside | None = None,
+        repair_s: float = 0.0,
     ) -> None:
         """`baselines` maps a case to the baseline to time against; without it, `start` finds the
         fastest of each case, by the times that are `stored` or by timing them.
 
         `clang` compiles for an emulator, which needs no baselines, because it times nothing, and
-        works without NVRTC too. `beside` follows the candidates of a GPU in checked mode.
+        works without NVRTC too. `beside` follows the candidates of a GPU in checked mode. In a
+        wrong kernel, `repair_s` is how long the one change is looked for that makes it right.
         """
         self.task = task
         self.task_path = task_path
@@ -72,6 +76,7 @@ class LocalExecutor:
         self.clang = clang
         self.stored = stored
         self.beside = beside
+        self.repair_s = repair_s
         self.compiler = CandidateCompiler(task, nvrtc, clang)
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
@@ -198,8 +203,18 @@ class LocalExecutor:
         )
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         verdict = verdict.model_copy(update={"checked_problem": problem})
+        if self.repair_s > 0:
+            verdict = await with_repair(
+                verdict,
+                candidate,
+                RepairSearch(self.compiler, self.device, limits),
+                self.repair_s,
+                progress,
+            )
         verdict = _with_user_file_name(verdict, candidate)
-        return self._finish(verdict, started, compiled, {**phases_s, **report.phases_s})
+        return self._finish(
+            verdict, started, compiled, {**phases_s, **report.phases_s, **verdict.phases_s}
+        )
 
     async def _with_findings(
         self, report: Report, candidate: Candidate, progress: Progress, counts: bool

@@ -20,6 +20,10 @@ from evoengine.records import AuditReport, Verdict
 from evoengine.search.references import reference_digests
 from evoengine.task.schema import Task
 
+# Of a verdict that no search asked for: an emulator of 2 cores tries about a thousand changes in
+# that time (docs/measurements/diagnoses.md). How many a GPU tries has not been measured yet, and
+# each change that never ends, or breaks the context, costs seconds there.
+REPAIR_S, REPAIR_EMULATED_S = 0.0, 40.0
 # one core is left to the event loop and the worker
 COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))
 
@@ -36,12 +40,14 @@ def make_executor(
     checks: Sequence[str],
     baselines: Mapping[str, str] | None = None,
     measure_baselines: bool = False,
+    repair_s: float = 0.0,
 ) -> Executor:
     """An executor on `device`, not started yet.
 
     `checks` are those of checked mode, on the emulator or beside a GPU; `baselines` maps a case to
     the baseline to time against, the fastest by default: as stored, or measured anew with
-    `measure_baselines`.
+    `measure_baselines`. In a wrong kernel, `repair_s` is how long the one change is looked for that
+    makes it right.
     """
     if device.is_scripted:
         return ScriptedExecutor(task, SCRIPTED_DEVICE)
@@ -60,6 +66,7 @@ def make_executor(
         clang,
         stored,
         beside,
+        repair_s,
     )
 
 
@@ -89,6 +96,11 @@ async def audit_once(
         await used.close()
 
 
+def repair_seconds(device: DeviceChoice) -> float:
+    """How long a verdict that no search asked for looks for the change that makes it right."""
+    return REPAIR_EMULATED_S if device.is_emulator else REPAIR_S
+
+
 async def evaluate_once(
     task: Task,
     task_path: Path,
@@ -96,11 +108,16 @@ async def evaluate_once(
     device: DeviceChoice,
     checks: Sequence[str],
     progress: Progress,
+    repair_s: float | None = None,
 ) -> Verdict:
-    """The verdict on one candidate, without a search; raises EvoError."""
+    """The verdict on one candidate, without a search; raises EvoError.
+
+    `repair_s` is as in make_executor; by default it follows from the device.
+    """
     if device.is_scripted:
         raise UsageError("--device scripted judges no kernel: its verdicts are drawn at random")
-    executor = make_executor(task, task_path, device, checks)
+    seconds = repair_seconds(device) if repair_s is None else repair_s
+    executor = make_executor(task, task_path, device, checks, repair_s=seconds)
     try:
         progress("starting the device")
         for notice in (await executor.start()).notices:

@@ -73,9 +73,24 @@ def test_totals_count_causes_findings_and_problems() -> None:
     ]
     assert totals(found) == (
         "named in the first 2 findings: 1 of 3 (or in the verdict's reason: 2)\n"
+        "repaired by one change: 0 of 3, 0 of them in the planted lines\n"
         "honest with findings: 1 of 1\n"
         "not as the manifest says: 2 of 4"
     )
+
+
+def test_totals_count_repairs_and_those_in_the_planted_lines() -> None:
+    here = Judgement("a", BUG, "wrong_result", "", (), None, repair_line=3, is_at_place=True)
+    there = Judgement("b", BUG, "wrong_result", "", (), None, repair_line=9)
+    assert "repaired by one change: 2 of 2, 1 of them in the planted lines" in totals([here, there])
+    assert here.row()["repaired"] == "at its place"
+    assert there.row()["repaired"] == "elsewhere, line 9"
+
+
+def test_planted_lines_are_those_of_the_replacement() -> None:
+    lines = (BUGS.parent.parent / BUG.file).read_text().splitlines()
+    (line,) = BUG.planted_lines()
+    assert "+ b.value[j];" in lines[line - 1]
 
 
 def test_sentences_are_read_from_findings_in_their_order() -> None:
@@ -99,7 +114,7 @@ def test_an_exception_of_the_engine_is_a_problem_and_ends_its_executor(monkeypat
             self.closed = True
 
     executor = BreakingExecutor()
-    monkeypatch.setattr(walking, "make_executor", lambda *_: executor)
+    monkeypatch.setattr(walking, "make_executor", lambda *_, **__: executor)
     found = asyncio.run(BugWalk("layernorm", "emulated", BUGS).judge("name", BUG))
     assert found.status == ENGINE_BROKE
     assert "surrogates not allowed" in found.problem

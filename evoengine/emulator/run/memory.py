@@ -13,6 +13,8 @@ import bisect
 import ctypes
 import mmap
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy
@@ -124,6 +126,26 @@ class DeviceMemory:
         self._spans[address] = (start, span)
         self.buffers[address] = Buffer(address, size, name)
         return address
+
+    @contextmanager
+    def surroundings(self) -> Iterator[None]:
+        """Backs the free memory between buffers meanwhile, as far as the system allows, so that an
+        access that strays there ends no process; it is empty at the begin, and gone at the end.
+        """
+        first, last = self._window, self._window + WINDOW_BYTES
+        free = [
+            (max(start, first), min(start + size, last))
+            for start, size in self._free
+            if start < last and start + size > first
+        ]
+        for start, end in free:
+            libc.mprotect(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE)
+        try:
+            yield
+        finally:
+            for start, end in free:
+                libc.madvise(start, end - start, _DONT_NEED)
+                libc.mprotect(start, end - start, 0)
 
     def _take(self, span: int, name: str) -> int:
         """The start of `span` bytes at a random place, at least APART_BYTES from all others.

@@ -89,9 +89,9 @@ class CompilePool:
             self._all.add(process)
             self._idle.append(process)
 
-    async def compile(self, unit: CompileUnit) -> CompileResult:
+    async def compile(self, unit: CompileUnit, keep: bool = True) -> CompileResult:
         """The result for `unit`; only faults of the machine are exceptions. Cancelling it stops the
-        compilation.
+        compilation. Without `keep` its code stays out of the cache, until this pool is closed.
         """
         started = time.monotonic()
         try:
@@ -103,12 +103,18 @@ class CompilePool:
         if stored is not None:
             return stored.model_copy(update={"seconds": time.monotonic() - started})
         built, code, fingerprint = await self._build(unit)
-        path = self.cache.keep(key_of(unit, fingerprint), built, code)
+        path = self.cache.keep(key_of(unit, fingerprint), built, code) if keep else None
         if code and path is None:
             path = self._store_uncached(code)
         return CompileResult(
             **dict(built), code_path=path or "", seconds=time.monotonic() - started
         )
+
+    def discard(self, result: CompileResult) -> None:
+        """Removes code that is not in the cache and is not needed any more."""
+        path = Path(result.code_path)
+        if self._uncached_folder is not None and path.parent == Path(self._uncached_folder.name):
+            path.unlink(missing_ok=True)
 
     async def close(self) -> None:
         """Ends every process and removes code that is not in the cache; safe at any time and more

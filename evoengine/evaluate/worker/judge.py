@@ -104,6 +104,8 @@ class JobRun:
             return (self._prepare,)
         if self.job.only_checked:
             return (self._sanitize,)
+        if self.job.only_outputs:
+            return self._sanitize, self._check
         return self._sanitize, self._check, self._time
 
     def end(self, status: Status, reason: str, detail: str = "") -> None:
@@ -168,21 +170,26 @@ class JobRun:
         with self._phase("check"):
             for compiled in self.job.cases:
                 self._prepare_case(compiled)
-                self._announce(f"checking {shown(compiled)}", True)
+                self._announce(self._checking(compiled), True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(
                     found.model_copy(update={"checked": self.checked.get(found.case)})
                 )
-                if not found.ok:
+                if not found.ok and self.job.only_set is None:
                     self.end(Status.wrong_result, explain(found))
                     break
         if self.status is Status.wrong_result:
             self._examine(compiled, found)
 
+    def _checking(self, compiled: CompiledCase) -> str:
+        """The words of a step: of changed kernels also the number, in case one ends the process."""
+        number = f", change {len(self.checks) + 1}" if self.job.only_set is not None else ""
+        return f"checking {shown(compiled)}{number}"
+
     def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
         """Looks for what is wrong with the last wrong call; the verdict stays as it is."""
         judge = self.judge
-        if judge.examiner is None:
+        if judge.examiner is None or self.job.only_outputs:
             return
         with self._phase("forensics"):
             passed = [item.case for item in self.checks if item.ok]

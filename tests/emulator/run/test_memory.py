@@ -137,3 +137,16 @@ def test_a_closed_device_gives_nothing_and_takes_nothing_back() -> None:
     assert not memory.buffers
     with pytest.raises(LaunchRefused, match="the device is closed"):
         memory.allocate(8)
+
+
+def test_strays_meet_empty_memory_while_surroundings_are_backed(memory: DeviceMemory) -> None:
+    address = memory.allocate(100)
+    for far in (-(1 << 22), 1 << 22):
+        with memory.surroundings():
+            beyond = memory.view(address + far, 1)
+            assert beyond[0] == 0
+            beyond[0] = 7
+        with memory.surroundings():
+            assert memory.view(address + far, 1)[0] == 0
+    assert not memory.red_zones_broken(address)
+    memory.view(address, 100)[:] = 1  # the buffer is still there

@@ -17,7 +17,11 @@ from evoengine.evaluate.worker.backend import (
     TimedCase,
     shown,
 )
-from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
+from evoengine.evaluate.worker.candidate_failures import (
+    CandidateFailure,
+    CannotLaunch,
+    EmulatorFailure,
+)
 from evoengine.evaluate.worker.check import layout_of, written_by
 from evoengine.evaluate.worker.emulated.checked_mode import follow
 from evoengine.evaluate.worker.emulated.emulated_arena import SPARE_BYTES, available_bytes
@@ -46,6 +50,9 @@ RELAUNCHES_S = 3.0  # for all further launches on the inputs of a wrong call
 OTHER_POISON = 0x3C  # an ordinary small number in every floating type
 # The instructions of kernels whose threads wait for one another differ a little from run to run.
 MORE_WORK = 1.02
+# Of loops of a changed kernel, by instructions of the kernel before; and at least.
+ROUNDS_OF_CHANGED = 2
+LEAST_ROUNDS = 1 << 16
 # Compiling one kernel takes half a second; a process in which it takes longer is replaced.
 COMPILATIONS_END_S = 3.0
 
@@ -75,6 +82,7 @@ class EmulatedBackend:
         self._loaded = LoadedModule(emulator, alive)
         # case -> the call that is modelled: one with the most work, not with the easiest inputs
         self._busiest: dict[str, ExaminedSet] = {}
+        self._instructions: dict[str, int] = {}  # case -> those of the last whole check
         self._wrong_call: WrongCall | None = None  # of this job
         self._followed = ""  # the candidate of the last job, if that was checked mode alone
         # paths of PTX files that are also compiled without checks
@@ -90,20 +98,50 @@ class EmulatedBackend:
         return CannotLaunch(f"this machine has too little memory: {error}")
 
     def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
-        for given in self._sets(compiled):
+        for given in self._compared_sets(compiled, job):
             announce(f"preparing {shown(compiled)}", False)
             self.expected_outputs.get(compiled.plan.case, given.distribution, given.seed)
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
+        try:
+            return self._check(compiled, job)
+        except EmulatorFailure:
+            raise
+        except CandidateFailure:
+            # what it wrote beside its buffers is in memory that the next launch fills anew
+            if job.only_set is None:
+                raise
+            plan = compiled.plan
+            return CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=())
+
+    def _check(self, compiled: CompiledCase, job: Job) -> CaseCheck:
         plan = compiled.plan
-        examination = self._examination(compiled)
-        found = examination.check(self._sets(compiled), job.tier, self._no_checks(compiled))
+        sets = self._compared_sets(compiled, job)
+        is_changed = job.only_set is not None
+        most = self._rounds_of_changed(plan.case) if is_changed else None
+        examination = EmulatedExamination(
+            self.task,
+            self.expected_outputs,
+            self.emulator,
+            self._program(compiled, most),
+            strays=is_changed,
+        )
+        found = examination.check(sets, job.tier, self._no_checks(compiled))
         self._wrong_call = examination.wrong_call
         self._busiest[plan.case] = busiest(found)
-        sets = tuple(item.check for item in found)
+        if not is_changed or plan.case not in self._instructions:
+            self._instructions[plan.case] = self._busiest[plan.case].instructions
+        checks = tuple(item.check for item in found)
         return CaseCheck(
-            case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in sets), sets=sets
+            case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in checks), sets=checks
         )
+
+    def _rounds_of_changed(self, case: str) -> int | None:
+        """The most loop rounds of a changed kernel: many times those of the kernel before the
+        change, each of which has some instructions. Endless loops then end in milliseconds.
+        """
+        known = self._instructions.get(case)
+        return None if known is None else max(LEAST_ROUNDS, ROUNDS_OF_CHANGED * known)
 
     def _no_checks(self, compiled: CompiledCase) -> Checks | None:
         """Launches without checks, of code that is compiled already."""
@@ -151,8 +189,9 @@ class EmulatedBackend:
         if not checked_mode:
             for compiled in job.cases:
                 self._compile_unchecked(compiled)
-        for compiled in job.cases:  # the time model counts accesses in checked mode
-            self._loaded.prepare(compiled, checked=True)
+        if checked_mode or not job.only_outputs:
+            for compiled in job.cases:  # the time model counts accesses in checked mode
+                self._loaded.prepare(compiled, checked=True)
         for compiled in job.upcoming:
             with contextlib.suppress(CandidateFailure):  # the case's own job ends with it
                 self._loaded.prepare(compiled, checked=True)
@@ -161,9 +200,10 @@ class EmulatedBackend:
     def _forget_other_than(self, job: Job) -> None:
         """Closes the modules of another candidate, or of a job that ran more than checked mode.
 
-        Cases that are only followed come one in a job; most share their code.
+        Cases that are only followed come one in a job; most share their code, as do the cases of
+        jobs that compare one input set.
         """
-        followed = job.candidate if job.only_checked else ""
+        followed = job.candidate if job.only_checked or job.only_set is not None else ""
         if not followed or followed != self._followed:
             self._loaded.forget()
         self._followed = followed
@@ -234,17 +274,23 @@ class EmulatedBackend:
     def _sets(self, compiled: CompiledCase) -> tuple[SecretSet, ...]:
         return secret_sets(self.task, compiled.plan.case, self._secret)
 
+    def _compared_sets(self, compiled: CompiledCase, job: Job) -> tuple[SecretSet, ...]:
+        """The sets whose outputs a job compares: all, or the one that it asks for."""
+        sets = self._sets(compiled)
+        return sets if job.only_set is None else (sets[job.only_set % len(sets)],)
+
     def _examination(self, compiled: CompiledCase) -> EmulatedExamination:
         return EmulatedExamination(
             self.task, self.expected_outputs, self.emulator, self._program(compiled)
         )
 
-    def _program(self, compiled: CompiledCase) -> EmulatedProgram:
+    def _program(self, compiled: CompiledCase, max_rounds: int | None = None) -> EmulatedProgram:
         elements = sum(
             math.prod(shape)
             for _, shape in layout_of(self.task, compiled.plan, scratch=False).values()
         )
-        return self._loaded.program(compiled, self.task.limits.emulator_rounds * elements)
+        rounds = self.task.limits.emulator_rounds * elements
+        return self._loaded.program(compiled, rounds, max_rounds)
 
     def baselines(self, case: str) -> BaselineTimes:
         return BaselineTimes(

@@ -58,11 +58,14 @@ class EmulatedExamination:
         expected_outputs: ExpectedOutputs,
         emulator: Emulator,
         program: EmulatedProgram,
+        strays: bool = False,
     ) -> None:
+        """`strays`: whether an access near a buffer ends no process, as for changed kernels."""
         self._task = task
         self._expected = expected_outputs
         self._emulator = emulator
         self.program = program
+        self._strays = strays
         self._plan = program.compiled.plan
         self._layout = layout_of(task, self._plan)
         self.wrong_call: WrongCall | None = None  # the one with the plainest inputs
@@ -119,6 +122,8 @@ class EmulatedExamination:
         self.program.reset(other(pattern))
         with ExitStack() as stack:
             arenas = [stack.enter_context(self._dealt(given, pattern)) for given in sets]
+            if self._strays:
+                stack.enter_context(self._emulator.memory.surroundings())
             start = time.monotonic()
             reports = [self._launch(arena, checks) for arena in arenas]
             self._launch_s = (time.monotonic() - start) / len(sets)

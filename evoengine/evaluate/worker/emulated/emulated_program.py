@@ -63,12 +63,16 @@ class LoadedModule:
         self._alive = alive
         self._modules: dict[str, emulated.Program] = {}
 
-    def program(self, compiled: CompiledCase, rounds: float) -> EmulatedProgram:
+    def program(
+        self, compiled: CompiledCase, rounds: float, max_rounds: int | None = None
+    ) -> EmulatedProgram:
         """The code of one case; raises CandidateFailure.
 
-        `rounds` limits the loop rounds of all warps of one launch of a whole grid.
+        `rounds` limits the loop rounds of all warps of one launch of a whole grid, `max_rounds`
+        those of any launch.
         """
-        return EmulatedProgram(self._module(compiled), compiled, rounds, self._alive)
+        module = self._module(compiled)
+        return EmulatedProgram(module, compiled, rounds, self._alive, max_rounds)
 
     def prepare(self, compiled: CompiledCase, checked: bool) -> None:
         """Begins to compile the code of a case in the background; raises CandidateFailure."""
@@ -107,9 +111,11 @@ class EmulatedProgram:
         compiled: CompiledCase,
         rounds: float,
         alive: Callable[[], None],
+        max_rounds: int | None = None,
     ) -> None:
         self.compiled = compiled
         self._rounds = rounds
+        self._max_rounds = max_rounds or sys.maxsize
         self._module = module
         self._alive = alive
         self.poison = POISON  # the byte that shared and local memory hold first
@@ -168,7 +174,7 @@ class EmulatedProgram:
 
     def _fuel(self, launch: BoundLaunch, blocks: Sequence[int] | None) -> int:
         share = 1.0 if blocks is None else max(MIN_SHARE, len(blocks) / math.prod(launch.grid))
-        return max(MIN_ROUNDS, int(self._rounds * share))
+        return min(max(MIN_ROUNDS, int(self._rounds * share)), self._max_rounds)
 
 
 @contextmanager

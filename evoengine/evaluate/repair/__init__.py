@@ -1,0 +1,1 @@
+"""Searches for the one change of a wrong kernel's source that makes every output right."""

@@ -1,0 +1,76 @@
+"""What the rest of the source says for a change: a name that is used nowhere, words that follow one
+another elsewhere too.
+
+Code repeats itself: where a change gives a sequence that the kernel has in another place, it is
+more likely what was meant. And a variable that nothing reads was meant to be read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.source_tokens import TokenList
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_NEIGHBOURS = 2  # words on each side that are looked at
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a change."""
+
+    uses_unused: bool = False  # it reads a variable that is read nowhere
+    is_familiar: bool = False  # each three words in a row that it makes are elsewhere, too
+
+
+class ChangeEvidence:
+    """The evidence for the changes of one kernel."""
+
+    def __init__(self, code: KernelCode) -> None:
+        self._code = code
+
+    def of(self, change: SourceChange) -> Evidence:
+        """What speaks for a change of the device code; nothing of one of the plan."""
+        if change.start < self._code.offset:
+            return Evidence()
+        names = set(_NAME.findall(change.new))
+        old = self._code.source[change.start : change.end]
+        unused = bool(names & self._unused - set(_NAME.findall(old)))
+        return Evidence(unused, self._is_familiar(change))
+
+    @cached_property
+    def _unused(self) -> frozenset[str]:
+        """The variables that are declared and read nowhere."""
+        code = self._code
+        declared = {item.name: item.position for item in code.names.all if item.position >= 0}
+        uses = {
+            code.tokens.text(place)
+            for place in range(len(code.tokens))
+            if code.tokens.kind(place) == "name"
+            and (found := code.names.at(place)) is not None
+            and found.position != place
+        }
+        return frozenset(declared) - uses
+
+    @cached_property
+    def _sequences(self) -> frozenset[tuple[str, ...]]:
+        """Each three words in a row of the device code."""
+        words = [token.text for token in self._code.tokens.tokens]
+        return frozenset(zip(words, words[1:], words[2:], strict=False))
+
+    def _is_familiar(self, change: SourceChange) -> bool:
+        code = self._code
+        before, after = change.start - code.offset, change.end - code.offset
+        left = [token.text for token in code.tokens.before(before, _NEIGHBOURS)]
+        right = [token.text for token in code.tokens.behind(after, _NEIGHBOURS)]
+        words = [*left, *_words(change.new), *right]
+        made = list(zip(words, words[1:], words[2:], strict=False))
+        return bool(made) and all(item in self._sequences for item in made)
+
+
+def _words(text: str) -> list[str]:
+    return [token.text for token in TokenList(text).tokens]

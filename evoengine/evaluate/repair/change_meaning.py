@@ -1,0 +1,369 @@
+"""What a change says of the kernel before it: in words, by the kind of the change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from evoengine.evaluate.repair.change_place import ChangePlace
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_NARROW = re.compile(r"half|bfloat|fp8|e4m3|e5m2|0xffff")
+
+
+@dataclass(frozen=True)
+class ChangedText:
+    """A change with the text that it removes and its place."""
+
+    change: SourceChange
+    old: str
+    place: ChangePlace
+
+    @property
+    def new(self) -> str:
+        """What stands there after it."""
+        return self.change.new.strip()
+
+    @property
+    def added(self) -> str:
+        """What is added at the end or begin of the old text."""
+        old, new = self.old.strip(), self.new
+        if new.startswith(f"({old})"):
+            return new[len(old) + 2 :].strip()
+        if old and new.startswith(old):
+            return new[len(old) :].strip()
+        return new
+
+    @property
+    def removed(self) -> str:
+        """What is removed at the begin or the end of the old text."""
+        old, new = self.old.strip(), self.new
+        if old.startswith(new):
+            return old[len(new) :].strip()
+        return old[: -len(new)].strip() if old.endswith(new) else old
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        return self.place.words
+
+
+def meaning(text: ChangedText) -> str:
+    """What was wrong; empty where the kind of the change does not say."""
+    kind = text.change.kind.partition(",")[0]
+    for beginning, words in _MEANINGS:
+        if kind.startswith(beginning):
+            return words(text)
+    return f"in {text.where}"
+
+
+def _number(text: ChangedText) -> str:
+    place = text.place
+    old, new = _value(text.old), _value(text.new)
+    if old is None or new is None:
+        return f"the number {text.old} is wrong in {text.where}"
+    if place.loop_variable:
+        return _loop(text, takes_fewer(place, old, new))
+    if place.sign_before == "%":
+        return (
+            f"the index comes back after {text.old} in place of {text.new}, so that the same ones"
+            f" are taken twice and others never, in {text.where}"
+            if old < new
+            else f"the index comes back after {text.old}, not after {text.new}, in {text.where}"
+        )
+    if place.sign_before == "*" and "." not in text.old:
+        return (
+            f"the distance {text.old} is too small, so that they overlap, some are counted twice,"
+            f" in {text.where}"
+            if old < new
+            else f"the distance {text.old} is too large, so that some between are left out, in"
+            f" {text.where}"
+        )
+    how = " (off by one)" if abs(old - new) == 1 else ""
+    return f"the number {text.old} is wrong{how}, it should be {text.new}, in {text.where}"
+
+
+def takes_fewer(place: ChangePlace, old: float, new: float) -> bool:
+    """Whether a loop takes fewer rounds with the number `old` than with `new`."""
+    low = old < new
+    if place.sign_before in ("/", ">>"):
+        low = not low
+    if place.loop_part == "begin":
+        return low != place.ascends
+    return low == place.ascends if place.loop_part == "bound" else not low
+
+
+def _value(text: str) -> float | None:
+    try:
+        return float(text.strip().rstrip("uUlLfF"))
+    except ValueError:
+        return None
+
+
+def _loop(text: ChangedText, fewer: bool) -> str:
+    """What a loop leaves out, or takes too many of."""
+    place = text.place
+    what = place.target or place.loop_variable
+    if place.is_reduction and place.multiplies:
+        return (
+            f"{what} is reduced over only a part of the lanes, such as half of them: the partial"
+            f" results of the other lanes are missing, in {text.where}"
+            if fewer
+            else f"{what} is reduced over too many lanes, so that neighbouring rows are mixed, in"
+            f" {text.where}"
+        )
+    words = {
+        ("begin", True): "begins too late: the first ones are left out",
+        ("begin", False): "begins too early: ones that do not belong to it are counted",
+        ("bound", True): "ends too early: the last ones, or a half, are left out",
+        ("bound", False): "ends too late: too many are taken",
+        ("step", True): "steps too far: some, such as every other one, are skipped",
+        ("step", False): "steps too little: some are taken twice, they overlap",
+    }
+    return f"the loop {words[place.loop_part, fewer]}; wrong is {text.where}"
+
+
+def _name(text: ChangedText) -> str:
+    return f"{text.old} is taken in place of {text.new} in {text.where}"
+
+
+def _too_many(text: ChangedText) -> str:
+    removed = " ".join(text.old.split())
+    if text.new:
+        removed = text.removed
+    bare = removed.strip("+-*/% ")
+    if bare == "1":
+        return f"off by one: {_shown(removed)} is too many in {text.where}"
+    if text.change.kind.startswith("factor"):
+        return (
+            f"{_shown(removed)} is too many (the factor {bare} is applied once too often, or must"
+            f" not be there) in {text.where}"
+        )
+    return (
+        f"{_shown(removed)} is too many (shifted by {bare}, or it must not count) in {text.where}"
+    )
+
+
+def _missing(text: ChangedText) -> str:
+    sign = text.added[:1]
+    if sign in "*/%":
+        word = {"*": "multiplied by", "/": "divided by", "%": "taken modulo"}[sign]
+        rest = text.added[1:].strip()
+        return f"the factor {rest} is missing, it is not {word} {rest}, in {text.where}"
+    return f"{text.added.lstrip('+ ')} is missing, it is not added, in {text.where}"
+
+
+def _call_missing(text: ChangedText) -> str:
+    name = text.new.partition("(")[0].strip()
+    return f"{name} is missing, it is not applied, in {text.where}"
+
+
+def _call_too_many(text: ChangedText) -> str:
+    name = text.old.partition("(")[0].strip()
+    if _NARROW.search(name):
+        return f"values are rounded to lower precision by {name} in {text.where}"
+    return f"{name} is applied where it must not be, or twice, in {text.where}"
+
+
+def _exchanged(text: ChangedText) -> str:
+    return f"two of them are exchanged (swapped, in the wrong order) in {text.where}"
+
+
+def _grid(text: ChangedText) -> str:
+    return (
+        f"the grid is rounded down in {text.old}: no block takes the last, incomplete tile, whose"
+        " elements are never written"
+    )
+
+
+def _fixed(words: str) -> Callable[[ChangedText], str]:
+    return lambda text: f"{words} {text.where}"
+
+
+def _whole_tiles(text: ChangedText) -> str:
+    return (
+        "only whole tiles are taken: the last, incomplete tile (the tail) is left out, in"
+        f" {text.where}"
+    )
+
+
+def _comparison(text: ChangedText) -> str:
+    other = "off by one, or the other way"
+    return f"{text.old} is used in place of {text.new} ({other}) in {text.where}"
+
+
+def _sign(text: ChangedText) -> str:
+    words = {"+": "added in place of subtracted", "-": "subtracted in place of added"}
+    return f"it is {words.get(text.old.strip(), 'of the wrong sign')} in {text.where}"
+
+
+def _mask(text: ChangedText) -> str:
+    return (
+        f"the mask is wrong or missing ({_shown(text.new)}): positions that it must hide are"
+        f" seen, or others are hidden, in {text.where}"
+    )
+
+
+def _begins(text: ChangedText) -> str:
+    return f"it begins with {text.old} in place of minus infinity in {text.where}"
+
+
+# what it means that the first is used in place of the second
+_CONFUSED = (
+    ("exp2f?|ex2", "exp|__expf", "powers of two are computed in place of those of e"),
+    ("exp|__expf", "exp2f?", "powers of e are computed in place of those of two"),
+    ("log2f?", "log|__logf", "the logarithm has base two in place of e"),
+    ("log10f?", "log|__logf", "the logarithm has base ten in place of e"),
+    ("rsqrt", "sqrt", "it is divided by the root in place of multiplied"),
+    ("sqrt", "rsqrt", "it is multiplied by the root in place of divided"),
+    ("fmin|min", "fmax|max", "the minimum is taken in place of the maximum"),
+    ("fmax|max", "fmin|min", "the maximum is taken in place of the minimum"),
+    (
+        "atomicExch",
+        "atomicAdd",
+        "a value overwrites what was there, it is not added: the last wins",
+    ),
+    ("__shfl_down_sync", "__shfl_xor_sync", "only the first lane gets the result of all lanes"),
+    ("__shfl_up_sync", "__shfl_xor_sync", "only the last lane gets the result of all lanes"),
+    (".*trunc|.*_rz", ".*", "values are truncated in place of rounded to nearest"),
+    ("floor", ".*", "values are rounded down in place of to nearest"),
+    (".*row_major", ".*col_major", "the tile is read row-major: it is transposed"),
+    (".*col_major", ".*row_major", "the tile is read column-major: it is transposed"),
+    ("(?!.*trans).*", ".*trans.*", "the tile or fragment is not transposed"),
+    (".*trans.*", "(?!.*trans).*", "the tile or fragment is transposed"),
+    ("[xyzw]", "[xyzw]", "one element of a vector is taken for another one"),
+)
+
+
+def _function(text: ChangedText) -> str:
+    said = f"{text.old} is used in place of {text.new} in {text.where}"
+    for one, other, words in _CONFUSED:
+        if re.match(one, text.old) and re.match(other, text.new):
+            return f"{words}: {said}"
+    return said
+
+
+def _operator(text: ChangedText) -> str:
+    return f"{text.old} is used in place of {text.new} in {text.where}"
+
+
+def _statement_missing(text: ChangedText) -> str:
+    return f"a statement is missing, left out: {_shown(text.new)}, for {text.where}"
+
+
+def _rescaling(text: ChangedText) -> str:
+    target = text.new.partition("*=")[0].strip()
+    return f"{target} is not rescaled when the maximum rises: {_shown(text.new)} is missing"
+
+
+def _index(text: ChangedText) -> str:
+    array = text.place.array or "it"
+    how = f"is read at {_shown(text.old)}, not at {_shown(text.new)}"
+    return f"{array} {how}: wrong is {text.where}"
+
+
+def _assignment(text: ChangedText) -> str:
+    words = {
+        ("=", "+="): "is overwritten, not added up",
+        ("+=", "="): "is added up, not overwritten",
+        ("-=", "+="): "is subtracted in place of added",
+        ("+=", "-="): "is added in place of subtracted",
+    }
+    target = text.place.target or "it"
+    said = words.get((text.old.strip(), text.new), f"is changed by {text.old}, not by {text.new}")
+    return f"{target} {said} in {text.where}"
+
+
+def _precision(text: ChangedText) -> str:
+    return (
+        f"values are rounded to lower precision, such as half or bfloat16 ({_shown(text.old)}), in"
+        f" {text.where}"
+    )
+
+
+def _shown(text: str) -> str:
+    short = " ".join(text.split())
+    return f'"{short if len(short) <= 70 else short[:67] + "..."}"'
+
+
+_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
+    ("number of the plan", _fixed("a number of the launch plan is wrong:")),
+    ("number for a name", _name),
+    ("number", _number),
+    ("power of two", _fixed("a number of the launch plan must be a power of two:")),
+    ("float zero", _begins),
+    ("float", _fixed("the constant is wrong in")),
+    ("name for a number", _name),
+    ("name for a float", _name),
+    ("name for zero", _name),
+    ("names exchanged", _exchanged),
+    ("name", _name),
+    ("parameter", _name),
+    ("array", _name),
+    ("pointer", _name),
+    ("grid rounded down", _grid),
+    (
+        "grid by one",
+        _fixed("the grid is off by one: blocks are missing, whose elements are never written, in"),
+    ),
+    ("grid without", _fixed("the grid is wrong in")),
+    ("grid for", _name),
+    ("grid", _fixed("the grid is wrong in")),
+    ("axis of the grid", _name),
+    ("block for thread", _name),
+    ("expression for a name", _name),
+    ("args exchanged", _exchanged),
+    ("arguments exchanged", _exchanged),
+    ("statements exchanged", _exchanged),
+    ("function", _function),
+    ("type", _function),
+    ("member", _function),
+    ("operator", _operator),
+    ("factor too many", _too_many),
+    ("term too many", _too_many),
+    ("condition too many", _fixed("a condition is too many, so that some are left out, in")),
+    ("condition dropped", _fixed("a condition is too many, so that some are left out, in")),
+    ("condition", _fixed("the condition is wrong in")),
+    ("factor of another", _missing),
+    ("factor of too many", _fixed("the factor is applied to one term too many in")),
+    ("factor missing", _missing),
+    ("divisor missing", _missing),
+    ("summand missing", _missing),
+    ("square missing", _missing),
+    ("term of another", _missing),
+    ("times", _missing),
+    ("one less", _missing),
+    ("one more", _missing),
+    ("quotient rounded down", _whole_tiles),
+    ("bound of whole tiles", _whole_tiles),
+    ("bound of the mask", _mask),
+    ("mask", _mask),
+    ("comparison", _comparison),
+    ("sign", _sign),
+    ("negation", _fixed("the sign or the negation is too many in")),
+    ("value negated", _fixed("the sign is wrong, a minus is missing, in")),
+    ("assignment", _assignment),
+    ("call missing", _call_missing),
+    ("limit missing", _call_missing),
+    ("conversion", _call_too_many),
+    ("two conversions", _precision),
+    ("call dropped", _call_too_many),
+    ("cast", _fixed("a cast (to unsigned, or to another type) is too many in")),
+    ("brackets", _fixed("the brackets are wrong: what is in them is applied to too much, in")),
+    ("bracket moved", _fixed("the brackets are wrong: a term is on the wrong side of them, in")),
+    ("swizzle", _fixed("the XOR swizzle is missing in")),
+    ("index", _index),
+    (
+        "barrier",
+        _fixed(
+            "a barrier is missing: threads read shared memory before others have written it, or"
+            " overwrite what they still read, at"
+        ),
+    ),
+    ("statement missing", _statement_missing),
+    ("rescaling", _rescaling),
+    ("statement dropped", _fixed("a statement is too many:")),
+    ("return", _fixed("threads return too early, so that their elements are never written:")),
+    ("guard", _fixed("every thread does what one of them should: a condition is missing for")),
+)

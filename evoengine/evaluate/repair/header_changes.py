@@ -1,0 +1,103 @@
+"""Changes of the launch plan: grids rounded up, arguments exchanged, values of tunables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_FLOORED = re.compile(r"([\w.]+(?:\s*\*\s*[\w.]+)*|\([^()]*\))\s*//\s*([\w.]+|\([^()]*\))")
+_CEILED = re.compile(r"ceil_div\(([^(),]+),\s*([^(),]+)\)")
+_LIMITED = re.compile(r"max\(1,\s*((?:[^()]|\([^()]*\))+)\)")
+_LESS = re.compile(r"\s*[-+]\s*1\b")
+_ARGUMENTS = re.compile(r"\b(args|grid|block):[ \t]*\[([^\]\n]*)\]")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+_NAME = re.compile(r"(?<![\w.\"])[A-Za-z_]\w*")
+_PLAN_LINE = re.compile(
+    r"^[ \t]*(?:- )?(?:grid|block|args|shared_bytes|scalars|let|[A-Z]\w*):.*$", re.MULTILINE
+)
+_NO_NAMES = frozenset(
+    ["grid", "block", "args", "kernel", "ceil_div", "max", "min", "if", "else", "launches"]
+)
+
+
+def header_changes(header: str) -> Iterator[SourceChange]:
+    """Every change of the launch plan's text."""
+    yield from _rounded(header)
+    for found in _LIMITED.finditer(header):
+        yield SourceChange(*found.span(), found[1], "grid without a limit")
+    for found in _LESS.finditer(header):
+        yield SourceChange(*found.span(), "", "grid by one")
+    for found in _ARGUMENTS.finditer(header):
+        yield from _exchanged(found)
+    for line in _PLAN_LINE.finditer(header):
+        yield from _line_changes(line)
+
+
+def _rounded(header: str) -> Iterator[SourceChange]:
+    for found in _LIMITED.finditer(header):
+        inside = _FLOORED.fullmatch(found[1].strip())
+        if inside:
+            new = f"ceil_div({inside[1]}, {inside[2]})"
+            yield SourceChange(*found.span(), new, "grid rounded down")
+    for found in _FLOORED.finditer(header):
+        new = f"ceil_div({found[1]}, {found[2]})"
+        yield SourceChange(*found.span(), new, "grid rounded down")
+    for found in _CEILED.finditer(header):
+        yield SourceChange(*found.span(), f"{found[1]} // {found[2]}", "grid rounded up")
+
+
+def _exchanged(found: re.Match[str]) -> Iterator[SourceChange]:
+    """Each two entries of a list exchanged."""
+    entries = _entries(found[2])
+    start = found.start(2)
+    for place, (begin, end) in enumerate(entries):
+        for first, last in entries[place + 1 :]:
+            text = found[2]
+            one, other = text[begin:end], text[first:last]
+            if one != other:
+                new = f"{other}{text[end:first]}{one}"
+                neighbours = (
+                    "exchanged" if (first, last) == entries[place + 1] else "exchanged, far"
+                )
+                yield SourceChange(start + begin, start + last, new, f"{found[1]} {neighbours}")
+
+
+def _entries(text: str) -> list[tuple[int, int]]:
+    """Begin and end of each entry of a list, commas in brackets and quotes left out."""
+    found, depth, begin, quoted = [], 0, 0, False
+    for place, sign in enumerate(text + ","):
+        quoted ^= sign == '"'
+        depth += (sign in "([") - (sign in ")]")
+        if sign == "," and depth == 0 and not quoted:
+            stripped = text[begin:place]
+            lead = len(stripped) - len(stripped.lstrip())
+            found.append((begin + lead, begin + len(stripped.rstrip())))
+            begin = place + 1
+    return [pair for pair in found if pair[0] < pair[1]]
+
+
+def _line_changes(line: re.Match[str]) -> Iterator[SourceChange]:
+    """Numbers and names of one line of the plan, changed."""
+    names = set(_NAME.findall(line.string)) - _NO_NAMES
+    for found in _NUMBER.finditer(line[0]):
+        value = int(found[0])
+        span = line.start() + found.start(), line.start() + found.end()
+        for other in dict.fromkeys((2 * value, value // 2, value + 1, value - 1)):
+            if other != value and other > 0:
+                yield SourceChange(*span, str(other), "number of the plan")
+        powers = (
+            {1 << (value.bit_length() - 1), 1 << value.bit_length()} - {value} if value else set()
+        )
+        for other in sorted(powers):
+            yield SourceChange(*span, str(other), "power of two in the plan")
+    for found in _NAME.finditer(line[0]):
+        if found[0] in _NO_NAMES or not found[0].isupper():
+            continue
+        span = line.start() + found.start(), line.start() + found.end()
+        if line[0][found.end() : found.end() + 1] == ":":
+            continue
+        for other in sorted(names):
+            if other != found[0] and other.isupper():
+                yield SourceChange(*span, other, "name of the plan")

@@ -1,0 +1,26 @@
+"""Indices taken from other accesses of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_LONGEST = 30  # tokens
+
+
+def index_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Every index, replaced by those of other accesses whose variables are known there."""
+    tokens = code.tokens
+    known: dict[str, tuple[int, int, str]] = {}
+    for array, first, last in code.indices:
+        if last - first < _LONGEST:
+            known.setdefault(tokens.source(first, last), (first, last, tokens.text(array)))
+    for array, first, last in code.indices:
+        own = tokens.source(first, last)
+        for text, (begin, end, other) in known.items():
+            if text != own and code.can_stand(begin, end, first):
+                same = other == tokens.text(array)
+                kind = "index of the same array" if same else "index of another array"
+                yield code.replaced(first, last, text, kind)

@@ -1,0 +1,222 @@
+"""A kernel's source as the changes of it see it: tokens, expressions, names, statements."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from functools import cached_property
+
+from evoengine.evaluate.repair.declared_names import DeclaredName, DeclaredNames, is_grid_name
+from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS, Extents
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.source_tokens import TokenList
+
+
+class KernelCode:
+    """The device code of a candidate, whose header is blanked; `offset` of it is left out.
+
+    Changes are made in the whole source, so places in the code are moved by `offset`.
+    """
+
+    def __init__(self, source: str, header_end: int, macros: tuple[str, ...] = ()) -> None:
+        self.source = source
+        self.offset = header_end
+        self.tokens = TokenList(source[header_end:])
+        self.extents = Extents(self.tokens)
+        self.names = DeclaredNames(self.tokens, self.extents, macros)
+
+    def replaced(self, first: int, last: int, new: str, kind: str) -> SourceChange:
+        """The change that puts `new` in place of the tokens `first` to `last`."""
+        start, end = self.tokens.span(first, last)
+        return SourceChange(start + self.offset, end + self.offset, new, kind)
+
+    def inserted(self, position: int, new: str, kind: str) -> SourceChange:
+        """The change that puts `new` behind the token at `position`."""
+        end = self.tokens.tokens[position].end + self.offset
+        return SourceChange(end, end, new, kind)
+
+    def token_places(self, start: int, end: int) -> tuple[int, int] | None:
+        """First and last token of the code from `start` to `end`; of an empty stretch the one
+        before it. None where there is no token.
+        """
+        first = bisect.bisect_left(self.tokens.starts, start)
+        last = bisect.bisect_left(self.tokens.starts, end) - 1
+        if start == end:
+            first = last
+        return (first, last) if 0 <= first <= last else None
+
+    def in_template_arguments(self, position: int) -> bool:
+        """Whether a token stands between the brackets of template arguments."""
+        return position in self._template_arguments
+
+    @cached_property
+    def _template_arguments(self) -> frozenset[int]:
+        found: set[int] = set()
+        for opening, closing in self.extents.template_arguments:
+            found |= set(range(opening + 1, closing))
+        return frozenset(found)
+
+    @cached_property
+    def function_places(self) -> tuple[bool, ...]:
+        """Of each token whether it stands inside of a function's body."""
+        found, depth = [], 0
+        for token in self.tokens.tokens:
+            if token.text == "}" and token.kind == "sign":
+                depth -= 1
+            found.append(depth > 0)
+            if token.text == "{" and token.kind == "sign":
+                depth += 1
+        return tuple(found)
+
+    def in_index(self, position: int) -> bool:
+        """Whether a token stands in the brackets of an index."""
+        place = self.tokens.enclosing[position]
+        while place >= 0 and self.tokens.text(place) in "([":
+            if self.tokens.text(place) == "[":
+                return True
+            place = self.tokens.enclosing[place]
+        return False
+
+    def loop_of(self, position: int) -> int | None:
+        """The `for` in whose head a token stands."""
+        place = self.tokens.enclosing[position]
+        while place >= 0 and self.tokens.text(place) in "([":
+            if self.tokens.text(place - 1) == "for":
+                return place - 1
+            place = self.tokens.enclosing[place]
+        return None
+
+    def atoms(self) -> Iterator[tuple[int, int, str]]:
+        """Each use of a variable, or of a number of the grid: first and last token, and its
+        sort; declarations are left out.
+        """
+        yield from self.atoms_between(0, len(self.tokens) - 1)
+
+    def atoms_between(self, first: int, last: int) -> Iterator[tuple[int, int, str]]:
+        """The same of the tokens `first` to `last`."""
+        for position in range(first, last + 1):
+            if self.tokens.kind(position) != "name":
+                continue
+            text = self.tokens.text(position)
+            if is_grid_name(text) and self.tokens.text(position + 1) == ".":
+                yield position, position + 2, "int"
+                continue
+            found = self.names.at(position)
+            if found is not None and found.position != position:
+                yield position, position, found.sort
+
+    def visible(self, position: int, sort: str) -> list[DeclaredName]:
+        """The variables of a sort that can be used at `position`, the last declared first."""
+        return [item for item in self.names.visible(position) if item.sort == sort]
+
+    @cached_property
+    def statements(self) -> tuple[tuple[int, int], ...]:
+        """First and last token of each simple statement in a function: those that end with `;`
+        outside of the head of a loop.
+        """
+        found, tokens = [], self.tokens
+        for position, token in enumerate(tokens.tokens):
+            if token.text != ";" or not self.function_places[position]:
+                continue
+            around = tokens.enclosing[position]
+            if around >= 0 and tokens.text(around) != "{":
+                continue
+            first = self._first_of_statement(position)
+            if first < position:
+                found.append((first, position))
+        return tuple(found)
+
+    def _first_of_statement(self, end: int) -> int:
+        tokens, place = self.tokens, end - 1
+        while place >= 0:
+            text = tokens.text(place)
+            if text in (")", "]", "}") and place in tokens.partners:
+                opening = tokens.partners[place]
+                heads = text == ")" and tokens.text(opening - 1) in ("for", "if", "while")
+                if heads or (text == "}" and not self._is_value(opening)):
+                    return place + 1
+                place = opening - 1
+                continue
+            if text in (";", "{", "}", "else", "do"):
+                return place + 1
+            place -= 1
+        return 0
+
+    def _is_value(self, opening: int) -> bool:
+        """Whether the brace at `opening` begins a value or the body of a lambda."""
+        before = self.tokens.text(opening - 1)
+        return (
+            before in ("=", ",", "(", "{", "return", "]") or self.tokens.kind(opening - 1) == "name"
+        )
+
+    @cached_property
+    def conditions(self) -> tuple[tuple[int, int], ...]:
+        """First and last token of each condition: of if, of ?:, and of the second part of for."""
+        found, tokens = set(), self.tokens
+        for position in range(len(tokens)):
+            text = tokens.text(position)
+            if text in ("if", "while") and position + 1 in tokens.partners:
+                found.add((position + 2, tokens.partners[position + 1] - 1))
+            elif text == "?":
+                first = self.extents.first_of(position, 0)
+                if first < position:
+                    found.add((first, position - 1))
+            elif text == "for" and position + 1 in tokens.partners:
+                ends = [
+                    place
+                    for place in range(position + 2, tokens.partners[position + 1])
+                    if tokens.text(place) == ";" and tokens.enclosing[place] == position + 1
+                ]
+                if len(ends) == 2 and ends[0] + 1 < ends[1]:
+                    found.add((ends[0] + 1, ends[1] - 1))
+            elif text == "=" and "bool" in (tokens.text(position - 2), tokens.text(position - 3)):
+                last = self.extents.last_of(position, 0)
+                found.add((position + 1, last))
+        return tuple(sorted(pair for pair in found if pair[0] <= pair[1]))
+
+    @cached_property
+    def indices(self) -> tuple[tuple[int, int, int], ...]:
+        """Each index of an array or pointer: the array's name, first and last token inside."""
+        found, tokens = [], self.tokens
+        for position in range(len(tokens)):
+            if tokens.text(position) != "[" or position not in tokens.partners:
+                continue
+            if not self.function_places[position] or tokens.partners[position] == position + 1:
+                continue
+            place = position - 1
+            while tokens.text(place) == "]" and place in tokens.partners:
+                place = tokens.partners[place] - 1
+            if tokens.kind(place) == "name" and self._is_use(place):
+                found.append((place, position + 1, tokens.partners[position] - 1))
+        return tuple(found)
+
+    def _is_use(self, position: int) -> bool:
+        found = self.names.at(position)
+        return found is not None and found.position != position
+
+    def can_stand(self, first: int, last: int, position: int) -> bool:
+        """Whether all variables of the tokens `first` to `last` mean the same at `position`."""
+        for place in range(first, last + 1):
+            if self.tokens.kind(place) != "name":
+                continue
+            found = self.names.at(place)
+            if found is not None and not found.position < position <= found.last:
+                return False
+        return True
+
+    @cached_property
+    def values(self) -> tuple[tuple[int, int], ...]:
+        """First and last token of each whole value: what is assigned, an argument of a call, an
+        index, what is returned.
+        """
+        found, tokens = set(), self.tokens
+        for position in range(len(tokens)):
+            if not self.function_places[position]:
+                continue
+            text = tokens.text(position)
+            if text in ASSIGNMENTS or text in ("return", "?", ":"):
+                last = self.extents.last_of(position, 0)
+                found.add((position + 1, last))
+            elif text in ("(", "[") and tokens.kind(position - 1) == "name":
+                found |= set(self.extents.arguments(position))
+        return tuple(sorted(pair for pair in found if pair[0] <= pair[1]))

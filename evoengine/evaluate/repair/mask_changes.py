@@ -1,0 +1,57 @@
+"""Comparisons of two positions that a mask lacks, and bounds that a mask lowers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_NEAREST = 6  # variables, the last declared first
+
+
+def mask_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Each condition with a comparison of two variables added, under each flag of the kernel."""
+    for first, last in code.conditions:
+        if code.loop_of(first) is not None:
+            continue
+        own = code.tokens.source(first, last)
+        for comparison in _comparisons(code, first):
+            new = f"({own}) && ({comparison})"
+            yield code.replaced(first, last, new, "mask missing")
+            if "&&" not in own and "||" not in own:
+                yield code.replaced(first, last, comparison, "mask of other positions")
+    yield from _lower_bounds(code)
+
+
+def _comparisons(code: KernelCode, position: int) -> Iterator[str]:
+    names = [item for item in code.visible(position, "int") if not item.name.isupper()]
+    near = [item for item in names if not item.is_parameter][:_NEAREST]
+    flags = ["", *(f"!{name} || " for name in _flags(code, position))]
+    for one in near:
+        for other in near:
+            if one.name != other.name:
+                for flag in flags:
+                    yield f"{flag}{one.name} <= {other.name}"
+
+
+def _flags(code: KernelCode, position: int) -> list[str]:
+    """The parameters that are flags: they are declared as bool."""
+    return [
+        item.name
+        for item in code.visible(position, "int")
+        if item.is_parameter and code.tokens.text(item.position - 1) == "bool"
+    ]
+
+
+def _lower_bounds(code: KernelCode) -> Iterator[SourceChange]:
+    """A bound that is one parameter, lowered to one more than a position under a flag."""
+    for first, last in code.values:
+        own = code.names.at(first)
+        if first != last or own is None or own.sort != "int" or not own.is_parameter:
+            continue
+        near = [item for item in code.visible(first, "int") if not item.is_parameter][:_NEAREST]
+        for flag in _flags(code, first):
+            for item in near:
+                new = f"({flag} ? {item.name} + 1 : {own.name})"
+                yield code.replaced(first, last, new, "bound of the mask missing")

@@ -1,0 +1,106 @@
+"""Changes of numbers: halves, doubles, neighbours, names in their place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_WHOLE = re.compile(r"\d+[uUlL]*")
+_MOST = 1 << 31
+INFINITIES = ("__int_as_float(0xff800000)", "__int_as_float(0x7f800000)")
+_NEAR_POWER = (127, 255, 448, 511)
+
+
+def number_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Every number, changed."""
+    floats = _float_texts(code)
+    for position, token in enumerate(code.tokens.tokens):
+        if token.kind != "number":
+            continue
+        if _WHOLE.fullmatch(token.text):
+            yield from _whole(code, position)
+        elif token.text[:2] not in ("0x", "0X"):
+            yield from _fraction(code, position, floats)
+
+
+def _whole(code: KernelCode, position: int) -> Iterator[SourceChange]:
+    text = code.tokens.text(position)
+    digits = text.rstrip("uUlL")
+    value, suffix = int(digits), text[len(digits) :]
+    if value > _MOST:
+        return
+    place = _place(code, position)
+    others = {
+        "doubled": 2 * value,
+        "halved": value // 2 if value % 2 == 0 else value,
+        "one more": value + 1,
+        "one less": value - 1,
+        "four times": 4 * value,
+        "a quarter": value // 4 if value % 4 == 0 else value,
+        "set to zero": 0,
+        "set to one": 1,
+    }
+    seen = {value}
+    for how, other in others.items():
+        if other not in seen and other >= 0:
+            seen.add(other)
+            yield code.replaced(position, position, f"{other}{suffix}", f"number {how} {place}")
+    near = _nearby_numbers(code, position) - seen
+    for other in sorted(near):
+        yield code.replaced(position, position, f"{other}{suffix}", f"number of the line {place}")
+    if value > 0:
+        for item in code.visible(position, "int"):
+            constant = item.is_parameter or item.name.isupper()
+            if constant:
+                yield code.replaced(position, position, item.name, "name for a number")
+    elif value == 0:
+        for item in code.visible(position, "int")[:6]:
+            yield code.replaced(position, position, item.name, "name for zero")
+
+
+def _place(code: KernelCode, position: int) -> str:
+    """Where a number stands, as far as it says how likely it is wrong."""
+    if code.loop_of(position) is not None:
+        return "in a loop"
+    if code.in_index(position):
+        return "in an index"
+    return "elsewhere" if code.function_places[position] else "outside"
+
+
+def _nearby_numbers(code: KernelCode, position: int) -> set[int]:
+    """The other whole numbers of the same statement."""
+    first, last = code.extents.statement(position)
+    texts = [code.tokens.text(place) for place in range(first, last + 1)]
+    return {int(text.rstrip("uUlL")) for text in texts if _WHOLE.fullmatch(text)}
+
+
+def _float_texts(code: KernelCode) -> list[str]:
+    """The numbers with a point that the kernel has."""
+    return sorted(
+        {
+            token.text
+            for token in code.tokens.tokens
+            if token.kind == "number" and not _WHOLE.fullmatch(token.text) and "x" not in token.text
+        }
+    )
+
+
+def _fraction(code: KernelCode, position: int, known: list[str]) -> Iterator[SourceChange]:
+    text = code.tokens.text(position)
+    suffix = "f" if text[-1] in "fF" else ""
+    value = float(text.rstrip("fFlL"))
+    if value == 0:
+        for infinity in INFINITIES:
+            yield code.replaced(position, position, infinity, "float zero to infinity")
+    for other in (2 * value, value / 2, -value, value + 1, value - 1):
+        if other != value:
+            kind = "float doubled" if other in (2 * value, value / 2) else "float by one"
+            yield code.replaced(position, position, f"{other!r}{suffix}", kind)
+    for other_text in known:
+        if other_text != text:
+            yield code.replaced(position, position, other_text, "float of the kernel")
+    for item in code.visible(position, "float"):
+        yield code.replaced(position, position, item.name, "name for a float")

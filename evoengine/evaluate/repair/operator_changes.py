@@ -1,0 +1,137 @@
+"""Changes of operators: comparisons, arithmetic, assignments, negations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_COMPARISONS = {
+    "<": ("<=", ">", ">=", "=="),
+    "<=": ("<", ">=", ">", "=="),
+    ">": (">=", "<", "<=", "=="),
+    ">=": (">", "<=", "<", "=="),
+    "==": ("!=", "<=", ">=", "<"),
+    "!=": ("==", "<", ">"),
+}
+_ARITHMETIC = {
+    "+": ("-", "*"),
+    "-": ("+", "*"),
+    "*": ("/", "+", "%"),
+    "/": ("*", "%"),
+    "%": ("/", "*"),
+    "&&": ("||",),
+    "||": ("&&",),
+    "&": ("|", "^", "%"),
+    "|": ("&", "^", "+"),
+    "^": ("&", "|", "+"),
+    "<<": (">>", "*"),
+    ">>": ("<<", "/"),
+}
+_ASSIGNED = {
+    "=": ("+=", "*="),
+    "+=": ("=", "-="),
+    "-=": ("+=", "="),
+    "*=": ("/=", "=", "+="),
+    "/=": ("*=", "="),
+}
+_SLIGHT = {("<", "<="), ("<=", "<"), (">", ">="), (">=", ">")}
+
+
+def operator_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Every operator, changed."""
+    tokens = code.tokens
+    for position, token in enumerate(tokens.tokens):
+        if token.kind != "sign":
+            continue
+        text = token.text
+        if text in _COMPARISONS and code.extents.is_binary(position):
+            for other in _COMPARISONS[text]:
+                slight = (text, other) in _SLIGHT
+                kind = "comparison by one" if slight else "comparison"
+                yield code.replaced(position, position, other, kind)
+        elif text in _ARITHMETIC and code.extents.is_binary(position):
+            for other in _ARITHMETIC[text]:
+                kind = "sign" if {text, other} == {"+", "-"} else "operator"
+                yield code.replaced(position, position, other, kind)
+        elif text in ASSIGNMENTS and text in _ASSIGNED and _is_assignment(code, position):
+            for other in _ASSIGNED[text]:
+                yield code.replaced(position, position, other, "assignment")
+        elif text in ("-", "!") and not code.extents.ends_operand(position - 1):
+            yield code.replaced(position, position, "", "negation dropped")
+    yield from _whole_tiles(code)
+    yield from _all_of_statement(code)
+    yield from _negated(code)
+
+
+def _is_assignment(code: KernelCode, position: int) -> bool:
+    """Whether the variable exists before: no declaration."""
+    if not code.function_places[position]:
+        return False
+    if code.tokens.text(position) != "=":
+        return True
+    first, _ = code.extents.statement(position)
+    return (code.names.at(first) is not None and code.names.at(position - 1) is not None) or (
+        code.tokens.text(position - 1) == "]" and code.names.at(first) is not None
+    )
+
+
+def _whole_tiles(code: KernelCode) -> Iterator[SourceChange]:
+    """a + b <= c made a < c, and a / b rounded up."""
+    tokens, extents = code.tokens, code.extents
+    for position in range(len(tokens)):
+        if not extents.is_binary(position) or not code.function_places[position]:
+            continue
+        text = tokens.text(position)
+        left, right = extents.operand_before(position), extents.operand_behind(position)
+        if text in ("<=", "<"):
+            for place in range(left[0], left[1] + 1):
+                inner = tokens.text(place) == "+" and extents.is_binary(place)
+                if inner and tokens.enclosing[place] == tokens.enclosing[position]:
+                    new = f"{tokens.source(left[0], place - 1)} < {tokens.source(*right)}"
+                    yield code.replaced(left[0], right[1], new, "bound of whole tiles")
+        elif text == "/" and left[0] <= left[1] and right[0] <= right[1]:
+            above, below = tokens.source(*left), tokens.source(*right)
+            new = f"(({above}) + ({below}) - 1) / {below}"
+            yield code.replaced(left[0], right[1], new, "quotient rounded down")
+
+
+def _all_of_statement(code: KernelCode) -> Iterator[SourceChange]:
+    """An assignment that a statement has several times, changed in all of them."""
+    tokens = code.tokens
+    for first, last in code.statements:
+        for sign, others in _ASSIGNED.items():
+            places = [item for item in range(first, last + 1) if tokens.text(item) == sign]
+            if len(places) < 2 or sign == "=":
+                continue
+            for other in others:
+                start, _ = tokens.span(first, last)
+                new = tokens.source(first, last)
+                for place in reversed(places):
+                    left, right = tokens.span(place, place)
+                    new = new[: left - start] + other + new[right - start :]
+                yield code.replaced(first, last, new, "assignments")
+
+
+def _negated(code: KernelCode) -> Iterator[SourceChange]:
+    for first, last in code.conditions:
+        if code.loop_of(first) is None:
+            yield code.replaced(
+                first, last, f"!({code.tokens.source(first, last)})", "condition negated"
+            )
+    for first, last in code.values:
+        text = code.tokens.source(first, last)
+        if _is_float(code, first, last):
+            yield code.replaced(first, last, f"-({text})", "value negated")
+
+
+def _is_float(code: KernelCode, first: int, last: int) -> bool:
+    """Whether a value may be a floating-point number, as far as its names tell."""
+    sorts = set()
+    for place in range(first, last + 1):
+        found = code.names.at(place) if code.tokens.kind(place) == "name" else None
+        if found is not None:
+            sorts.add(found.sort)
+    return bool(sorts & {"float", "array"}) and not code.in_index(first)

@@ -1,0 +1,77 @@
+"""The finding that follows from a change that makes a kernel right."""
+
+from __future__ import annotations
+
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.change_meaning import ChangedText, meaning
+from evoengine.evaluate.repair.change_order import kernel_code
+from evoengine.evaluate.repair.change_place import ChangePlace, place_of
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.repair_search import FoundRepairs
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import switched
+from evoengine.records import Diagnosis, DiagnosisKind
+
+_LONGEST = 90  # characters of a text that is shown
+
+
+def finding(candidate: Candidate, found: FoundRepairs) -> Diagnosis | None:
+    """What the changes say of the candidate; None without one."""
+    if not found.changes:
+        return None
+    change = found.changes[0]
+    old, new = _texts(candidate, change)
+    line = change.line(candidate.source)
+    return Diagnosis(
+        kind=DiagnosisKind.changed_source,
+        sentence=_sentence(candidate, change, old, new, len(found.changes) - 1),
+        share=1.0,
+        evidence={
+            "line": line,
+            "old": old,
+            "new": new,
+            "change": change.kind,
+            "others": [
+                {"line": other.line(candidate.source), "new": _texts(candidate, other)[1]}
+                for other in found.changes[1:]
+            ],
+            "launched": found.launched,
+        },
+    )
+
+
+def _sentence(candidate: Candidate, change: SourceChange, old: str, new: str, others: int) -> str:
+    code = kernel_code(candidate)
+    in_header = change.start < code.offset
+    place = ChangePlace(target="the launch plan") if in_header else place_of(code, change)
+    text = ChangedText(change, candidate.source[change.start : change.end], place)
+    more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
+    return (
+        f"Line {change.line(candidate.source)}: with {_quoted(new)} in place of {_quoted(old)}"
+        f" every output of every case is right{more}: {meaning(text)}."
+    )
+
+
+def _texts(candidate: Candidate, change: SourceChange) -> tuple[str, str]:
+    """What stands there before and after, as a whole value or statement where it is short."""
+    code = kernel_code(candidate)
+    whole = switched(code, change)
+    if whole is not None and whole.end > whole.start and whole.end - whole.start <= _LONGEST:
+        return candidate.source[whole.start : whole.end], whole.new
+    start, end = _grown(code, change)
+    before, after = candidate.source[start : change.start], candidate.source[change.end : end]
+    return candidate.source[start:end], before + change.new + after
+
+
+def _grown(code: KernelCode, change: SourceChange) -> tuple[int, int]:
+    """The change with some of its line on both sides, so that it can be found."""
+    source = code.source
+    begin = source.rfind("\n", 0, change.start) + 1
+    end = source.find("\n", change.end)
+    end = len(source) if end < 0 else end
+    return max(begin, change.start - 30), min(end, change.end + 30)
+
+
+def _quoted(text: str) -> str:
+    short = " ".join(text.split())
+    return f'"{short}"' if len(short) <= _LONGEST else f'"{short[: _LONGEST - 3]}..."'

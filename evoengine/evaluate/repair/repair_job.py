@@ -1,0 +1,153 @@
+"""Changed kernels as jobs of a device: one at a time, or many that share one compilation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evoengine.candidate import kernel_file
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.binding import BoundLaunch, CasePlan, ScalarArgument, bind
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import CandidateError
+from evoengine.evaluate.candidate_refused import CandidateRefused
+from evoengine.evaluate.compile.pool import CompilePool, CompileResult
+from evoengine.evaluate.compile_candidate import CandidateCompiler
+from evoengine.evaluate.repair.change_order import header_end
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import SwitchedChange
+from evoengine.evaluate.repair.switched_source import SELECT, switched_source
+from evoengine.protocols import CompiledCase
+
+_ERROR = re.compile(r":(\d+):\d+: (?:fatal )?error")
+_NVRTC_ERROR = re.compile(r"\((\d+)\): (?:catastrophic )?error")
+ATTEMPTS = 8  # after each, the changes that do not compile are left out
+
+
+@dataclass(frozen=True)
+class CompiledChanges:
+    """Changes that share one code, or one change alone: a case for each."""
+
+    changes: tuple[SourceChange, ...]
+    cases: tuple[CompiledCase, ...]
+    built: CompileResult
+    # with a shared code, the kernel as it is: an emulator learns from it how long a launch takes
+    unchanged: CompiledCase | None = None
+
+
+class ChangeCompiler:
+    """Compiles changes of one candidate for the case on which it was wrong."""
+
+    def __init__(
+        self, candidate: Candidate, case: str, compiler: CandidateCompiler, limits: DeviceLimits
+    ) -> None:
+        self._candidate = candidate
+        self._case = case
+        self._compiler = compiler
+        self._limits = limits
+        pool = compiler.clang or compiler.nvrtc
+        assert pool is not None
+        self._pool: CompilePool = pool
+        self._seen: set[str] = set()
+        self._header_end = header_end(candidate)
+        self.compilations = 0
+
+    def discard(self, compiled: CompiledChanges) -> None:
+        """Removes machine code that was judged."""
+        self._pool.discard(compiled.built)
+
+    async def together(self, changes: Sequence[SwitchedChange]) -> CompiledChanges | None:
+        """All `changes` in one code, without those that do not compile; None where none is left."""
+        numbered = list(enumerate(changes, start=1))
+        plan = self._plan(self._candidate)
+        for _ in range(ATTEMPTS):
+            if not numbered or plan is None:
+                return None
+            written = switched_source(self._candidate.source, self._header_end, numbered)
+            built = await self._build(self._candidate, plan, written.text[self._header_end :])
+            if built.status == "ok":
+                cases = tuple(_selecting(plan, built, number) for number, _ in numbered)
+                changed = tuple(item.change for _, item in numbered)
+                return CompiledChanges(changed, cases, built, _selecting(plan, built, 0))
+            refused = _refused(built.log, written.line_numbers)
+            if not refused:  # nothing says which one: the first half of them, by place, may compile
+                refused = {number for number, _ in numbered[len(numbered) // 2 :]}
+            numbered = [item for item in numbered if item[0] not in refused]
+        return None
+
+    async def alone(self, change: SourceChange) -> CompiledChanges | None:
+        """One change; None where it does not compile or leaves the machine code as it was."""
+        if not self._seen:
+            plan = self._plan(self._candidate)
+            if plan is not None:
+                await self._new_code(self._candidate, plan)
+        try:
+            changed = changed_candidate(self._candidate, change)
+        except CandidateError:
+            return None
+        plan = self._plan(changed)
+        built = None if plan is None else await self._new_code(changed, plan)
+        if plan is None or built is None:
+            return None
+        case = CompiledCase(plan=plan, code_path=built.code_path, functions=built.functions)
+        return CompiledChanges((change,), (case,), built)
+
+    async def _new_code(self, changed: Candidate, plan: CasePlan) -> CompileResult | None:
+        """The code of a candidate; None where it does not compile or was there before."""
+        built = await self._build(changed, plan, changed.code.lstrip("\n"), selects=False)
+        if built.status != "ok":
+            return None
+        seen = f"{built.code_digest} {plan.model_dump_json(exclude={'macros'})}"
+        if seen in self._seen:
+            self._pool.discard(built)
+            return None
+        self._seen.add(seen)
+        return built
+
+    async def _build(
+        self, changed: Candidate, plan: CasePlan, code: str, selects: bool = True
+    ) -> CompileResult:
+        self.compilations += 1
+        try:
+            unit = self._compiler.unit(changed, plan, self._limits.arch)
+        except CandidateRefused as refused:
+            return CompileResult(status="refused", log=refused.verdict.reason)
+        lines = changed.source.count("\n", 0, header_end(changed))
+        kernels = tuple(sorted({*unit.kernels, SELECT})) if selects else unit.kernels
+        unit = unit.model_copy(update={"code": "\n" * lines + code, "kernels": kernels})
+        return await self._pool.compile(unit, keep=False)
+
+    def _plan(self, changed: Candidate) -> CasePlan | None:
+        try:
+            return bind(changed, self._compiler.task, self._case, self._limits)
+        except CandidateError:
+            return None
+
+
+def changed_candidate(candidate: Candidate, change: SourceChange) -> Candidate:
+    """The candidate with a change of its source; raises CandidateError."""
+    changed = kernel_file.parse(change.applied(candidate.source), candidate.header.name)
+    if changed.plan.tunables == candidate.plan.tunables:
+        changed = changed.tuned(candidate.tunables, undeclared_values=True)
+    return changed
+
+
+def _selecting(plan: CasePlan, built: CompileResult, number: int) -> CompiledCase:
+    """The case with a launch before the others that chooses the change of `number`."""
+    choice = ScalarArgument(scalar=number, dtype="int32")
+    select = BoundLaunch(kernel=SELECT, grid=(1,), block=(1,), args=(choice,), shared_bytes=0)
+    selecting = plan.model_copy(update={"launches": (select, *plan.launches)})
+    return CompiledCase(plan=selecting, code_path=built.code_path, functions=built.functions)
+
+
+def _refused(log: str, line_numbers: Sequence[tuple[int, ...]]) -> set[int]:
+    """The numbers of the changes that a compiler's messages are about."""
+    found: set[int] = set()
+    for text in (*_ERROR.findall(log), *_NVRTC_ERROR.findall(log)):
+        line = int(text) - 1
+        while 0 <= line < len(line_numbers) and not line_numbers[line] and line > int(text) - 12:
+            line -= 1
+        if 0 <= line < len(line_numbers):
+            found |= set(line_numbers[line])
+    return found

@@ -1,0 +1,249 @@
+"""Searches for the one change of a wrong kernel with which every output is right."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import CandidateError
+from evoengine.evaluate.compile_candidate import CandidateCompiler
+from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.repair_job import (
+    ChangeCompiler,
+    CompiledChanges,
+    changed_candidate,
+)
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
+from evoengine.protocols import Device, Job, Progress
+from evoengine.records import Status
+
+FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
+FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
+JOB_S = 2.0  # that a job may take, judged by the one before
+# A change that needs a compilation of its own takes about as long as so many that share one.
+COST_ALONE = 12.0
+_NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
+# After the first change that makes all right, others are looked for as long as this share of the
+# time so far, because a second one shows that the first need not be what was meant.
+MORE_SHARE = 0.25
+MORE_S = 3.0  # at most
+
+
+@dataclass(frozen=True)
+class WrongInputs:
+    """The inputs on which a candidate was wrong: a case, and the number of the set within it."""
+
+    case: str
+    number: int
+
+
+@dataclass
+class FoundRepairs:
+    """The changes that make every output right, the likeliest first, and what was tried."""
+
+    changes: list[SourceChange] = field(default_factory=list)
+    known: int = 0  # changes of the kernel altogether
+    launched: int = 0
+    compilations: int = 0
+    refuted: int = 0  # right on the wrong inputs, wrong elsewhere
+    seconds: float = 0.0
+
+
+class RepairSearch:
+    """The search on one device."""
+
+    def __init__(
+        self,
+        compiler: CandidateCompiler,
+        device: Device,
+        limits: DeviceLimits,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.compiler = compiler
+        self.limits = limits
+        self.clock = clock
+        self._device = device
+        self._cases = FIRST_CASES  # of the next job
+
+    async def find(
+        self, candidate: Candidate, wrong: WrongInputs, seconds: float, progress: Progress
+    ) -> FoundRepairs:
+        """The changes of `candidate` that make it right everywhere, found in at most about
+        `seconds`; raises WorkerError, DeviceError and ToolchainError.
+        """
+        progress("looking for the change that makes it right")
+        self._cases = FIRST_CASES
+        walk = _Walk(self, candidate, wrong, seconds, progress)
+        await walk.run()
+        return walk.found
+
+    async def right_ones(
+        self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float
+    ) -> list[SourceChange]:
+        """The changes with which the outputs of the wrong call are right, of those that were
+        launched `until` then.
+        """
+        left = list(zip(compiled.changes, compiled.cases, strict=True))
+        found: list[SourceChange] = []
+        was_doubtful = False
+        while left and self.clock() < until:
+            tried = left[: self._cases]
+            first = () if compiled.unchanged is None else (compiled.unchanged,)
+            job = Job(
+                cases=(*first, *(case for _, case in tried)),
+                tier=candidate.plan.precision,
+                candidate=compiled.built.code_digest,
+                checked=False,
+                only_outputs=True,
+                only_set=number,
+            )
+            began = self.clock()
+            report = await self._device.run(job, _ignore)
+            self._cases = _next_count(len(job.cases), self.clock() - began)
+            ended = _NUMBER.search(report.reason)
+            judged = 0 if ended and not report.checks else len(report.checks) - len(first)
+            rights = [check.ok for check in report.checks[len(first) :]]
+            found += [change for (change, _), ok in zip(tried, rights, strict=False) if ok]
+            if judged >= len(tried):
+                left = left[len(tried) :]
+                continue
+            # one of them ended its process, and with it perhaps what was known of those before
+            position = int(ended[1]) - 1 - len(first) if ended and not report.checks else judged
+            if not 0 <= position < len(tried):
+                # the kernel as it is: once it may be what a change before left behind
+                if was_doubtful:
+                    return found
+                was_doubtful = True
+                continue
+            left = [*left[judged:position], *left[position + 1 :]]
+        return found
+
+    async def is_right_everywhere(self, changed: Candidate) -> bool:
+        """Whether the whole verdict on it is correct, hidden cases and checked mode included."""
+        compiled = await self.compiler.compile(changed, self.limits, _ignore)
+        if compiled.refusal is not None:
+            return False
+        job = Job(
+            cases=compiled.cases,
+            tier=changed.plan.precision,
+            candidate=compiled.code_digest,
+            only_outputs=True,
+        )
+        # in a process that has run none of the changes, some of which write where they must not
+        report = await self._device.run(job, _ignore, verify=True)
+        return report.status is Status.correct
+
+
+class _Walk:
+    """One search: the changes in their order, as long as there is time."""
+
+    def __init__(
+        self,
+        search: RepairSearch,
+        candidate: Candidate,
+        wrong: WrongInputs,
+        seconds: float,
+        progress: Progress,
+    ) -> None:
+        self.found = FoundRepairs()
+        self._search = search
+        self._candidate = candidate
+        self._wrong = wrong
+        self._progress = progress
+        self._clock = search.clock
+        self._began = self._clock()
+        self._ends = self._began + seconds
+        self._compiler = ChangeCompiler(candidate, wrong.case, search.compiler, search.limits)
+
+    async def run(self) -> None:
+        """Tries changes until time is up."""
+        groups = self._groups()
+        following = self._compile(next(groups, ()))
+        try:
+            while following is not None and self._clock() < self._ends:
+                compiled = await following
+                following = self._compile(next(groups, ()))
+                if compiled is not None:
+                    await self._try(compiled)
+                    self._compiler.discard(compiled)
+        finally:
+            if following is not None:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+        self.found.compilations = self._compiler.compilations
+        self.found.seconds = self._clock() - self._began
+
+    def _groups(self) -> Iterator[Sequence[SwitchedChange | SourceChange]]:
+        """Changes that are compiled together, and single ones."""
+        code = kernel_code(self._candidate)
+        together: list[SwitchedChange] = []
+        alone: list[SourceChange] = []
+        most = FIRST_TOGETHER
+        pairs = [
+            (change, likeliness, switched(code, change))
+            for change, likeliness in ordered_changes(self._candidate)
+        ]
+        self.found.known = len(pairs)
+        pairs.sort(key=lambda item: -item[1] / (1 if item[2] is not None else COST_ALONE))
+        for change, _, alternative in pairs:
+            if alternative is None:
+                alone.append(change)
+                continue
+            together.append(alternative)
+            if len(together) == most:
+                yield together
+                yield from ([one] for one in alone)
+                together, alone, most = [], [], min(2 * most, MOST_TOGETHER)
+        if together:
+            yield together
+        yield from ([one] for one in alone)
+
+    def _compile(
+        self, group: Sequence[SwitchedChange | SourceChange]
+    ) -> asyncio.Task[CompiledChanges | None] | None:
+        """The compilation of a group, begun; None where there is no group."""
+        if not group:
+            return None
+        first = group[0]
+        if isinstance(first, SourceChange):
+            return asyncio.create_task(self._compiler.alone(first))
+        together = [item for item in group if isinstance(item, SwitchedChange)]
+        return asyncio.create_task(self._compiler.together(together))
+
+    async def _try(self, compiled: CompiledChanges) -> None:
+        """Launches each change of a code; the whole verdict decides on those that are right."""
+        rights = await self._search.right_ones(
+            compiled, self._candidate, self._wrong.number, self._ends
+        )
+        self.found.launched += len(compiled.changes)
+        self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
+        for change in rights:
+            await self._verify(change)
+
+    async def _verify(self, change: SourceChange) -> None:
+        try:
+            changed = changed_candidate(self._candidate, change)
+        except CandidateError:
+            return
+        if not await self._search.is_right_everywhere(changed):
+            self.found.refuted += 1
+            return
+        self.found.changes.append(change)
+        now = self._clock()
+        self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
+
+
+def _next_count(launches: int, seconds: float) -> int:
+    """The changes of the next job, so that it takes about JOB_S."""
+    fitting = int(JOB_S * launches / seconds) if seconds > 0 else MOST_CASES
+    return max(1, min(fitting, MOST_CASES))
+
+
+def _ignore(_: str) -> None:
+    """Drops the progress of single kernels."""

@@ -1,0 +1,59 @@
+"""A verdict with the finding of a search for the change that makes the kernel right."""
+
+from __future__ import annotations
+
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import EvoError
+from evoengine.evaluate.repair.repair_finding import finding
+from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
+from evoengine.protocols import Progress
+from evoengine.records import Diagnosis, Forensics, Status, Verdict
+
+PHASE = "repair"
+
+
+def wrong_inputs(verdict: Verdict) -> WrongInputs | None:
+    """The inputs to try changes on: those with which the last case was wrong first.
+
+    None where nothing can be said: the verdict is not `wrong_result`, or the case is hidden, of
+    which no finding may tell.
+    """
+    if verdict.status is not Status.wrong_result or not verdict.checks:
+        return None
+    check = verdict.checks[-1]
+    numbers = [item.seed for item in check.sets if not item.ok]
+    if check.ok or check.hidden or not numbers:
+        return None
+    return WrongInputs(check.case, min(numbers))
+
+
+async def with_repair(
+    verdict: Verdict,
+    candidate: Candidate,
+    search: RepairSearch,
+    seconds: float,
+    progress: Progress,
+) -> Verdict:
+    """`verdict` with what the search found in front of its findings; as it is where it found
+    nothing, or failed: a fault of the search changes no verdict.
+    """
+    wrong = wrong_inputs(verdict)
+    if wrong is None:
+        return verdict
+    try:
+        found = await search.find(candidate, wrong, seconds, progress)
+    except EvoError as error:
+        progress(f"note: the search for a change was given up: {error}")
+        return verdict
+    phases_s = {**verdict.phases_s, PHASE: found.seconds}
+    told = finding(candidate, found)
+    if told is None:
+        return verdict.model_copy(update={"phases_s": phases_s})
+    return verdict.model_copy(
+        update={"forensics": _in_front(verdict, wrong, told), "phases_s": phases_s}
+    )
+
+
+def _in_front(verdict: Verdict, wrong: WrongInputs, told: Diagnosis) -> Forensics:
+    known = verdict.forensics or Forensics(case=wrong.case, distribution="", output="")
+    return known.model_copy(update={"diagnoses": (told, *known.diagnoses)})

@@ -1,0 +1,196 @@
+"""A change as one of several alternatives at a place of a kernel, chosen by a number while it runs.
+
+So one compilation serves many changes: a value becomes `number == 7 ? changed : value`, a statement
+`if (number == 7) changed else statement`. What is decided while compiling (sizes of arrays,
+arguments of templates, types, constants) cannot be switched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_CONSTANT_WORDS = frozenset(
+    ("constexpr", "static_assert", "using", "case", "enum", "__launch_bounds__", "template")
+)
+_DELIMITERS = frozenset((",", ";", "{", "}", "?", ":", "return", "else", "do")) | ASSIGNMENTS
+
+
+class Form(StrEnum):
+    """How an alternative stands in the source."""
+
+    value = "value"
+    place = "place"  # a value that is assigned to, or whose address counts: it is not converted
+    statement = "statement"
+    insertion = "insertion"  # a statement more
+
+
+@dataclass(frozen=True)
+class SwitchedChange:
+    """`new` in place of the source from `start` to `end`, which is a whole value or statement."""
+
+    change: SourceChange
+    start: int
+    end: int
+    new: str
+    form: Form
+
+
+def switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
+    """The change as an alternative; None where it cannot be one."""
+    if change.start < code.offset:
+        return None
+    if change.start == change.end and change.new.rstrip().endswith(";"):
+        return _insertion(code, change)
+    touched = _touched(code, change)
+    if touched is None:
+        return None
+    first, last = touched
+    if not code.function_places[first]:
+        return None
+    if any(_is_constant(code, place) for place in range(first, last + 1)):
+        return None
+    removed = code.tokens.source(first, last)
+    if ";" in removed or ";" in change.new or _touches_assignment(code, change, first, last):
+        return _statement(code, change, first, last)
+    return _value(code, change, first, last)
+
+
+def _touched(code: KernelCode, change: SourceChange) -> tuple[int, int] | None:
+    """First and last token that the change replaces, or the one that it is inserted behind."""
+    return code.token_places(change.start - code.offset, change.end - code.offset)
+
+
+def _touches_assignment(code: KernelCode, change: SourceChange, first: int, last: int) -> bool:
+    return any(
+        code.tokens.text(place) in ASSIGNMENTS
+        and code.tokens.enclosing[place] == code.tokens.enclosing[first]
+        for place in range(first, last + 1)
+    )
+
+
+def _insertion(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
+    touched = _touched(code, change)
+    if touched is None or not code.function_places[min(touched[0] + 1, len(code.tokens) - 1)]:
+        return None
+    return SwitchedChange(change, change.start, change.end, change.new, Form.insertion)
+
+
+def _statement(
+    code: KernelCode, change: SourceChange, first: int, last: int
+) -> SwitchedChange | None:
+    """The whole statements around the tokens `first` to `last`."""
+    around = [pair for pair in code.statements if pair[0] <= last and first <= pair[1]]
+    if not around:
+        return None
+    begin, end = around[0][0], around[-1][1]
+    declares = any(
+        item.position >= begin
+        and item.position <= end
+        and code.tokens.enclosing[item.position] == code.tokens.enclosing[begin]
+        for item in code.names.all
+    )
+    if declares:
+        return None
+    return _spanning(code, change, begin, end, Form.statement)
+
+
+def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> SwitchedChange | None:
+    """The whole value around the tokens `first` to `last`."""
+    tokens = code.tokens
+    partners = [
+        tokens.partners[place] for place in range(first, last + 1) if place in tokens.partners
+    ]
+    begin, end = min([first, *partners]), max([last, *partners])
+    if _reaches_over_comma(code, first, last):  # arguments exchanged: the whole call
+        opening = tokens.enclosing[first]
+        if tokens.kind(opening - 1) != "name" or "asm" in (
+            tokens.text(opening - 1),
+            tokens.text(opening - 2),
+        ):
+            return None
+        begin, end = opening - 1, tokens.partners[opening]
+    while begin > 0 and not _ends_value(code, begin - 1, forward=False):
+        begin = (
+            tokens.partners[begin - 1] if tokens.text(begin - 1) in (")", "]", "}") else begin - 1
+        )
+    while end + 1 < len(tokens) and not _ends_value(code, end + 1, forward=True):
+        end = tokens.partners[end + 1] if tokens.text(end + 1) in ("(", "[", "{") else end + 1
+    if any(tokens.text(place) in ("{", "}", ";") for place in range(begin, end + 1)):
+        return None
+    if tokens.text(begin) in ("const", "int", "float", "half", "auto", "if", "for", "while"):
+        return None
+    if _is_constant(code, begin):
+        return None
+    following = tokens.text(end + 1)
+    assigned = following in ASSIGNMENTS or following in ("++", "--")
+    assigned |= tokens.text(begin) == "&" or tokens.text(begin - 1) in ("++", "--", "&")
+    own = code.names.at(begin) if begin == end else None
+    is_place = assigned or (own is not None and own.sort not in ("int", "float"))
+    if own is not None and own.position == begin:
+        return None  # it is declared there
+    return _spanning(code, change, begin, end, Form.place if is_place else Form.value)
+
+
+def _reaches_over_comma(code: KernelCode, first: int, last: int) -> bool:
+    around = code.tokens.enclosing[first]
+    return any(
+        code.tokens.text(place) == "," and code.tokens.enclosing[place] == around
+        for place in range(first, last + 1)
+    )
+
+
+def _ends_value(code: KernelCode, position: int, forward: bool) -> bool:
+    """Whether a value cannot reach over the token at `position`."""
+    text = code.tokens.text(position)
+    if text in _DELIMITERS:
+        return True
+    if text in ("(", "[", "{", ")", "]", "}"):
+        opens = text in ("(", "[", "{")
+        return opens != forward or position not in code.tokens.partners
+    return False
+
+
+def _is_constant(code: KernelCode, position: int) -> bool:
+    """Whether what stands there is decided while compiling."""
+    tokens, place = code.tokens, position
+    while place >= 0:
+        opening = tokens.enclosing[place]
+        if opening < 0 or tokens.text(opening) == "{":
+            break
+        name = opening - 1
+        while tokens.text(name) == "]":
+            name = tokens.partners[name] - 1
+        if tokens.text(name) == ")" and tokens.text(tokens.partners.get(name, name) + 1) == "&":
+            return True  # a reference to an array
+        found = code.names.at(name) if tokens.kind(name) == "name" else None
+        declared = any(
+            item.position == name for item in code.names.by_name.get(tokens.text(name), ())
+        )
+        if tokens.text(opening) == "[" and (
+            declared or (found is None and tokens.text(name) != ")")
+        ):
+            return True
+        if tokens.text(name) in ("__align__", "__launch_bounds__", "alignas", "sizeof"):
+            return True
+        place = opening
+    first, _ = code.extents.statement(place)
+    words = {tokens.text(item) for item in range(first, min(first + 4, len(tokens)))}
+    return bool(words & _CONSTANT_WORDS) or code.in_template_arguments(position)
+
+
+def _spanning(
+    code: KernelCode, change: SourceChange, first: int, last: int, form: Form
+) -> SwitchedChange | None:
+    start, end = code.tokens.span(first, last)
+    start, end = start + code.offset, end + code.offset
+    if change.start < start or change.end > end:
+        return None
+    new = code.source[start : change.start] + change.new + code.source[change.end : end]
+    if not new.strip():
+        return None
+    return SwitchedChange(change, start, end, new, form)

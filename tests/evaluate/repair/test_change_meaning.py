@@ -1,0 +1,70 @@
+"""What a change means is said in the names of the kernel, with the direction of the mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.evaluate.repair.change_order import ordered_changes
+from evoengine.evaluate.repair.name_roles import role_of
+from evoengine.evaluate.repair.repair_finding import finding
+from evoengine.evaluate.repair.repair_search import FoundRepairs
+from tests.evaluate.repair.small_kernel import candidate, repairing
+
+SAID = [
+    (("int step = 16;", "int step = 8;"), "only a part of the lanes, such as half of them"),
+    (("int step = 16;", "int step = 32;"), "too many lanes, so that neighbouring rows are mixed"),
+    (("step > 0;", "step > 1;"), "only a part of the lanes"),
+    (("c += 32", "c += 64"), "some, such as every other one, are skipped"),
+    (("c = lane;", "c = lane + 1;"), "off by one"),
+    (("threadIdx.x % 32", "threadIdx.x % 16"), "comes back after 16 in place of 32"),
+    (("* weight[c] * scale", "* weight[c]"), "the factor scale is missing"),
+    (("weight[c]", "weight[lane]"), "lane is taken in place of c in the index of weight"),
+    (("sum += value", "sum -= value"), "sum is subtracted in place of added"),
+    (("fmaxf(top, value)", "fminf(top, value)"), "the minimum is taken in place of the maximum"),
+    (("top = -INFINITY", "top = 0.0f"), "it begins with 0.0f in place of minus infinity"),
+    (("    __syncthreads();\n", ""), "a barrier is missing"),
+    (('"ceil_div(N, 4)"', '"N // 4"'), "the grid is rounded down"),
+    (("[x, weight, out,", "[weight, x, out,"), "exchanged"),
+]
+
+
+@pytest.mark.parametrize(("replaced", "said"), SAID)
+def test_the_sentence_says_what_was_wrong(replaced: tuple[str, str], said: str) -> None:
+    wrong = candidate(replaced)
+    changes = repairing(wrong, candidate())
+    if "INFINITY" in replaced[0]:  # written otherwise
+        kind = "float zero to infinity"
+        changes = [item for item, _ in ordered_changes(wrong) if item.kind == kind]
+    told = finding(wrong, FoundRepairs(changes=changes[:1]))
+    assert told is not None
+    assert said in told.sentence
+    assert told.sentence.startswith(f"Line {told.evidence['line']}: with ")
+    assert "every output of every case is right:" in told.sentence
+
+
+def test_other_changes_are_counted() -> None:
+    wrong = candidate(("int step = 16;", "int step = 8;"))
+    changes = [change for change, _ in ordered_changes(wrong)][:3]
+    told = finding(wrong, FoundRepairs(changes=changes))
+    assert told is not None
+    assert "(2 other changes would, too)" in told.sentence
+    assert len(told.evidence["others"]) == 2
+
+
+def test_without_a_change_there_is_no_finding() -> None:
+    assert finding(candidate(), FoundRepairs()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("row_max", "maximum"),
+        ("new_top", "maximum"),
+        ("sums", "sum"),
+        ("keyHead", "heads"),
+        ("key_tile2", "tiles"),
+        ("ix", ""),
+    ],
+)
+def test_names_say_what_they_stand_for(name: str, role: str) -> None:
+    assert role_of(name) == role

@@ -1,0 +1,100 @@
+"""Changed kernels are launched one after another, whatever one of them does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evoengine.candidate import kernel_file
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.repair.change_order import kernel_code
+from evoengine.evaluate.repair.repair_job import ChangeCompiler
+from evoengine.evaluate.repair.repair_search import RepairSearch, _next_count
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import switched
+from evoengine.records import Status
+from evoengine.task.load import load_task
+from tests.evaluate.kept_fork_server import kept
+from tests.evaluate.worker.emulated.judging import REFERENCE, SIZES, TASK
+
+KERNEL = """/* evoengine
+name: triple
+precision: exact
+launches:
+  - kernel: triple
+    grid: [4]
+    block: [64]
+    args: [x, out, N]
+*/
+extern "C" __global__ void triple(const int* x, int* out, int N) {
+    for (int i = blockIdx.x * 64 + threadIdx.x; i < N; i += 256) {
+        out[i] = 3 * x[i];
+    }
+}
+"""
+# text that the kernel has once, what takes its place, whether it is right then
+CHANGES = [
+    ("i += 256", "256", "0", False),  # never ends
+    ("out[i]", "i", "i * 1000003", False),  # writes anywhere
+    ("3 * x", "3", "2", True),
+    ("3 * x[i]", "3 * x[i]", "x[i] + x[i]", True),
+    ("blockIdx.x * 64", "blockIdx.x", "0", False),
+]
+
+
+def changes() -> list[SourceChange]:
+    found = []
+    for around, old, new, _ in CHANGES:
+        assert KERNEL.count(around) == 1, around
+        start = KERNEL.index(around) + around.index(old)
+        found.append(SourceChange(start, start + len(old), new, "by hand"))
+    return found
+
+
+@pytest.mark.timeout(120)
+def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    path = tmp_path / "double.yaml"
+    path.write_text(TASK.replace("NAME", "double").replace("SIZE", SIZES["double"]))
+    candidate = kernel_file.parse(KERNEL)
+    code = kernel_code(candidate)
+    alternatives = [switched(code, change) for change in changes()]
+    together = [item for item in alternatives if item is not None]
+    assert len(together) >= 4  # the step of the loop may stand alone
+
+    async def run() -> tuple[Status, list[SourceChange]]:
+        executor = LocalExecutor(
+            load_task(path),
+            str(path),
+            CompilePool(1),
+            kept().device("l4"),
+            clang=CompilePool(1, module=CLANG),
+        )
+        try:
+            await executor.start()
+            verdict = await executor.evaluate(candidate, lambda _: None)
+            limits = limits_of_arch("sm_89")
+            search = RepairSearch(executor.compiler, executor.device, limits)
+            compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
+            compiled = await compiler.together(together)
+            assert compiled is not None
+            right = await search.right_ones(compiled, candidate, 0, float("inf"))
+            return verdict.status, right
+        finally:
+            await executor.close()
+
+    status, right = kept().run(run())
+    assert status is Status.wrong_result
+    assert [change.new for change in right] == [new for _, _, new, is_right in CHANGES if is_right]
+
+
+@pytest.mark.parametrize(
+    ("launches", "seconds", "count"), [(5, 0.05, 24), (5, 5.0, 2), (5, 100.0, 1), (5, 0.0, 24)]
+)
+def test_a_job_has_as_many_changes_as_take_about_two_seconds(
+    launches: int, seconds: float, count: int
+) -> None:
+    assert _next_count(launches, seconds) == count

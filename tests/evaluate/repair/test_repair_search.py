@@ -1,0 +1,152 @@
+"""A wrong kernel is repaired by the change that was planted, on the emulator, end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.corpora import ROOT
+from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest, bug_task, bug_task_path
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import WorkerError
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
+from evoengine.protocols import Progress
+from evoengine.records import CaseCheck, DiagnosisKind, InputSetCheck, Status, Verdict
+from tests.evaluate.kept_fork_server import kept
+
+LONG_ENOUGH_S = 120.0
+# small kernels with one mistake each: corpus, name
+REPAIRED = [
+    ("bugs_second", "softmax_base_two"),
+    ("bugs_second", "scan_last_step_missing"),
+    ("bugs_second", "scatter_overwrites"),
+    ("bugs_second", "transpose_bias_of_other_axis"),
+    ("bugs_fourth", "lanes_sum_over_two_rows"),
+    ("bugs_fourth", "tiles_scores_of_half_the_columns"),
+]
+
+
+def planted(corpus: str, name: str) -> tuple[Path, PlantedBug]:
+    folder = ROOT / "tests" / corpus
+    return folder, bug_manifest(folder).bugs[name]
+
+
+def judged(entry: CorpusKernel, folder: Path, repair_s: float) -> Verdict:
+    """The verdict on the emulator, with a search for a change."""
+
+    async def run() -> Verdict:
+        executor = LocalExecutor(
+            bug_task(entry.task, folder=folder),
+            str(bug_task_path(entry.task, folder)),
+            CompilePool(1),
+            kept().device("h200"),
+            clang=CompilePool(1, module=CLANG),
+            repair_s=repair_s,
+        )
+        try:
+            await executor.start()
+            return await executor.evaluate(entry.candidate(folder), lambda _: None)
+        finally:
+            await executor.close()
+
+    return kept().run(run())
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.sampled("corpus", one_in=3, kind=lambda corpus: corpus)
+@pytest.mark.parametrize(("corpus", "name"), REPAIRED)
+def test_the_planted_change_is_found_and_said_first(corpus: str, name: str) -> None:
+    folder, bug = planted(corpus, name)
+    verdict = judged(bug, folder, LONG_ENOUGH_S)
+    assert verdict.status is Status.wrong_result
+    assert verdict.forensics is not None
+    first = verdict.forensics.diagnoses[0]
+    assert first.kind is DiagnosisKind.changed_source, first.sentence
+    assert first.evidence["line"] in bug.planted_lines(folder)
+    assert "every output of every case is right" in first.sentence
+    assert bug.is_named_by([first.sentence]) or name == "lanes_sum_over_two_rows"
+    assert verdict.phases_s["repair"] > 0
+
+
+@pytest.mark.timeout(300)
+def test_without_time_for_it_nothing_is_looked_for() -> None:
+    folder, bug = planted("bugs_second", "scan_last_step_missing")
+    verdict = judged(bug, folder, 0.0)
+    assert verdict.forensics is not None
+    kinds = [item.kind for item in verdict.forensics.diagnoses]
+    assert DiagnosisKind.changed_source not in kinds
+    assert "repair" not in verdict.phases_s
+
+
+@pytest.mark.timeout(300)
+def test_a_correct_kernel_has_no_finding_and_costs_no_search() -> None:
+    folder, bug = planted("bugs_second", "scan_last_step_missing")
+    right = CorpusKernel(task=bug.task, file=bug.file)
+    verdict = judged(right, folder, LONG_ENOUGH_S)
+    assert verdict.status is Status.correct
+    assert verdict.forensics is None
+    assert "repair" not in verdict.phases_s
+
+
+def set_check(number: int, ok: bool) -> InputSetCheck:
+    return InputSetCheck(
+        distribution="normal",
+        seed=number,
+        ok=ok,
+        max_abs=1.0,
+        rel_rmse=1.0,
+        failing_share=0.5,
+        worst_index=(0,),
+        worst_output="out",
+        limit_abs=0.1,
+        limit_rel_rmse=0.1,
+        trusted_max_abs=0.0,
+        trusted_rel_rmse=0.0,
+    )
+
+
+def verdict_with(hidden: bool = False, status: Status = Status.wrong_result) -> Verdict:
+    right = CaseCheck(case="small", hidden=False, ok=True, sets=(set_check(0, True),))
+    wrong = CaseCheck(
+        case="large", hidden=hidden, ok=False, sets=(set_check(0, True), set_check(2, False))
+    )
+    return Verdict(status=status, reason="wrong", checks=(right, wrong))
+
+
+def test_changes_are_tried_on_the_inputs_that_were_wrong() -> None:
+    found = wrong_inputs(verdict_with())
+    assert found is not None
+    assert (found.case, found.number) == ("large", 2)
+
+
+def test_nothing_is_looked_for_in_a_hidden_case_or_behind_another_status() -> None:
+    assert wrong_inputs(verdict_with(hidden=True)) is None
+    assert wrong_inputs(verdict_with(status=Status.fault)) is None
+    assert wrong_inputs(Verdict(status=Status.wrong_result, reason="no checks")) is None
+
+
+class BrokenSearch:
+    """A search whose device dies."""
+
+    async def find(
+        self, candidate: Candidate, wrong: object, seconds: float, progress: Progress
+    ) -> object:
+        raise WorkerError("the worker is gone")
+
+
+def test_a_search_that_fails_leaves_the_verdict_as_it_is() -> None:
+    said: list[str] = []
+    before = verdict_with()
+    _, bug = planted("bugs_second", "scan_last_step_missing")
+    work = with_repair(
+        before,
+        bug.candidate(ROOT / "tests" / "bugs_second"),
+        BrokenSearch(),  # type: ignore[arg-type]
+        1.0,
+        said.append,
+    )
+    assert kept().run(work) == before
+    assert said == ["note: the search for a change was given up: the worker is gone"]

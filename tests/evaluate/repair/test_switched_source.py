@@ -1,0 +1,128 @@
+"""Many changes share one source: each stands there as an alternative with its number."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from benchmarks.planted_bugs import bug_task
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.compile_candidate import CandidateCompiler
+from evoengine.evaluate.repair.change_order import header_end, ordered_changes
+from evoengine.evaluate.repair.repair_job import ChangeCompiler, CompiledChanges
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import Form, SwitchedChange, switched
+from evoengine.evaluate.repair.switched_source import SELECT, plain_loops, switched_source
+from tests.evaluate.repair.small_kernel import candidate, code_of
+
+
+def switched_changes(of: Candidate) -> list[SwitchedChange]:
+    code = code_of(of)
+    found = (switched(code, change) for change, _ in ordered_changes(of))
+    return [item for item in found if item is not None]
+
+
+def change(of: Candidate, old: str, new: str, kind: str = "number") -> SourceChange:
+    start = of.source.index(old)
+    return SourceChange(start, start + len(old), new, kind)
+
+
+def test_a_value_is_taken_whole_and_a_statement_too() -> None:
+    kernel = candidate()
+    code = code_of(kernel)
+    value = switched(code, change(kernel, "warp) * C", "warp) * N"))
+    assert value is not None and value.form is Form.value
+    assert kernel.source[value.start : value.end] == "size_t(first + warp) * C + c"
+    assigned = switched(code, change(kernel, "+= value *", "-= value *"))
+    assert assigned is not None and assigned.form is Form.statement
+    assert assigned.new == "sum -= value * weight[c] * scale;"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[ROWS][32]", "[ROWS][64]"),  # the size of an array
+        ("ceil_div(N, 4)", "N // 4"),  # the launch plan
+        ("template <int ROWS>", "template <int N>"),
+    ],
+)
+def test_what_is_decided_while_compiling_is_not_switched(old: str, new: str) -> None:
+    kernel = candidate()
+    assert switched(code_of(kernel), change(kernel, old, new)) is None
+
+
+def test_alternatives_enclose_one_another_and_never_overlap_in_part() -> None:
+    spans = sorted({(item.start, item.end) for item in switched_changes(candidate())})
+    assert len(spans) > 30
+    for first, last in spans:
+        for begin, end in spans:
+            assert (
+                end <= first
+                or begin >= last
+                or (first <= begin and end <= last)
+                or (begin <= first and last <= end)
+            )
+
+
+def test_every_line_of_an_alternative_knows_its_number() -> None:
+    kernel = candidate()
+    changes = list(enumerate(switched_changes(kernel)[:40], start=1))
+    written = switched_source(kernel.source, header_end(kernel), changes)
+    lines = written.text.split("\n")
+    assert len(lines) == len(written.line_numbers)
+    for number, _ in changes:
+        (line,) = [text for text in lines if f"evo_is({number})" in text]
+        assert written.line_numbers[lines.index(line)] == (number,)
+    assert SELECT in written.text
+
+
+def test_loops_are_not_unrolled() -> None:
+    assert plain_loops("#pragma unroll 4\nfor (;;) f();") == '\n_Pragma("unroll 1") for (;;) f();'
+
+
+def compiled(kernel: Candidate, changes: list[SwitchedChange]) -> CompiledChanges | None:
+    async def run() -> CompiledChanges | None:
+        pool = CompilePool(1, module=CLANG)
+        try:
+            task = bug_task("layernorm")
+            compiler = CandidateCompiler(task, None, pool)
+            found = ChangeCompiler(kernel, "rows", compiler, limits_of_arch("sm_90"))
+            return await found.together(changes)
+        finally:
+            await pool.close()
+
+    return asyncio.run(run())
+
+
+KERNEL = [
+    ('grid: ["ceil_div(N, 4)", B]', 'grid: ["ceil_div(N, 4)"]'),
+    ("args: [x, weight, out, N, C, scale]", "args: [x, weight, out, N, C, eps]"),
+]
+
+
+def test_changes_that_do_not_compile_are_left_out_and_all_others_stay() -> None:
+    kernel = candidate(*KERNEL)
+    code = code_of(kernel)
+    good = [
+        switched(code, change(kernel, "0.0f", "1.0f")),
+        switched(code, change(kernel, "lane == 0", "lane != 0")),
+    ]
+    bad = switched(code, change(kernel, "(top, value)", "(top, unknown)"))
+    assert bad is not None and None not in good
+    found = compiled(kernel, [good[0], bad, good[1]])
+    assert found is not None
+    assert list(found.changes) == [good[0].change, good[1].change]
+    assert [case.plan.launches[0].kernel for case in found.cases] == [SELECT, SELECT]
+    assert [case.plan.launches[0].args[0].scalar for case in found.cases] == [1, 3]
+
+
+@pytest.mark.timeout(120)
+def test_most_changes_of_a_kernel_compile_together() -> None:
+    kernel = candidate(*KERNEL)
+    changes = switched_changes(kernel)[:120]
+    found = compiled(kernel, changes)
+    assert found is not None
+    assert len(found.changes) > 0.8 * len(changes)
