@@ -13,8 +13,8 @@ For a slice of n elements, in float64:
                infinity                     if rms = 0 and rmse > tiny
 
 Elements whose reference is infinite are left out, of n too; a slice of nothing else has rel_rmse 0.
-`tiny` is the smallest positive number of the output's dtype, subnormals included, and 0 for
-integers and bool: rounding may cost that much where the reference underflows. NaN and infinity in
+`tiny` is what rounding may cost where the reference, or what a kernel computes on the way to it,
+underflows: see tiny_of. NaN and infinity in
 `out` give infinity. Hence rel_rmse <= limit says rmse <= limit * rms + tiny. The worst slice is the
 first with the largest rel_rmse, in the order of memory.
 """
@@ -27,6 +27,9 @@ from dataclasses import dataclass
 import torch
 
 SMALLEST_SLICE = 32  # the RMS of fewer elements varies too much from slice to slice
+# Kernels compute in single precision. A number on the way, such as a weight of attention, loses its
+# digits below 2**-126, and is multiplied by values of up to a thousand, as `extreme` inputs are.
+UNDERFLOW = 2.0**-116
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,14 @@ def slice_elements(shape: tuple[int, ...]) -> int:
 
 
 def tiny_of(dtype: torch.dtype) -> float:
-    """The smallest positive number of a dtype, subnormals included; 0 for integers and bool."""
+    """The smallest positive number of a dtype, subnormals included, and at least UNDERFLOW; that of
+    float64 alone, and 0 for integers and bool.
+    """
     if not dtype.is_floating_point:
         return 0.0
     info = torch.finfo(dtype)
-    return info.smallest_normal * info.eps
+    own = info.smallest_normal * info.eps
+    return own if dtype == torch.float64 else max(own, UNDERFLOW)
 
 
 def worst_slice(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evoengine.evaluate.worker import output_errors
 from evoengine.evaluate.worker.check import explain
 from evoengine.evaluate.worker.gate import Errors, Gate, errors_of, gate_of
-from evoengine.evaluate.worker.slices import slice_dims, slice_elements, tiny_of
+from evoengine.evaluate.worker.slices import UNDERFLOW, slice_dims, slice_elements, tiny_of
 from evoengine.records import CaseCheck, InputSetCheck
 from evoengine.task.schema import Tier
 from tests.evaluate.worker.shrunken import CASES, expected_outputs, shrunken
@@ -48,13 +48,26 @@ def test_a_slice_is_the_smallest_trailing_block_of_32_elements(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_tiny_is_the_smallest_number_above_zero(dtype: torch.dtype) -> None:
+def test_tiny_is_what_rounding_may_cost_where_numbers_underflow(dtype: torch.dtype) -> None:
     tiny = tiny_of(dtype)
     if not dtype.is_floating_point:
         assert tiny == 0
+        return
+    assert float(torch.tensor(tiny, dtype=torch.float64).to(dtype)) == tiny > 0
+    if dtype in (torch.float32, torch.bfloat16):  # as small as what single precision computes with
+        assert tiny == UNDERFLOW
     else:
-        assert float(torch.tensor(tiny, dtype=torch.float64).to(dtype)) == tiny > 0
         assert float(torch.tensor(tiny / 2, dtype=torch.float64).to(dtype)) == 0
+
+
+def test_a_row_whose_weights_underflow_in_single_precision_is_right() -> None:
+    """Attention where a sink outweighs all keys: the reference is far below anything that counts."""
+    values = 200 * torch.randn(3, 64, dtype=torch.float64)
+    weights = torch.tensor([1.0, 3e-41, 2.0], dtype=torch.float64)[:, None]
+    single = torch.nn.functional.threshold(weights.float(), 2.0**-126, 0.0)  # flushed to zero
+    reference, output = weights * values, single * values.float()
+    assert errors_of(output, reference, EXACT).slice_rel_rmse < 1e-6
+    assert errors_of(0 * output, reference, EXACT).slice_rel_rmse == pytest.approx(1.0)
 
 
 def slices_one_by_one(
