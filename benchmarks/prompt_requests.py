@@ -60,6 +60,7 @@ ON_GPU = ON_EMULATOR.model_copy(
 )
 
 # part of a launch's time that each bound takes
+_LATENCY_SHARES = {"loads": 0.41, "barriers": 0.22, "issue": 0.18, "shuffles": 0.15, "pipes": 0.04}
 _BOUNDS = {
     "latency": 0.71, "issue": 0.42, "shared": 0.38, "alu": 0.33, "fma": 0.28, "mufu": 0.2,
     "lsu": 0.17, "l2_port": 0.12, "l2": 0.09, "imad": 0.06, "shuffle": 0.05, "dispatch": 0.01,
@@ -197,7 +198,13 @@ def _launches(kernels: list[str], us: float) -> Iterator[LaunchModel]:
     each = us / len(kernels)
     for kernel in kernels:
         bounds = {name: share * each for name, share in _BOUNDS.items()}
-        yield LaunchModel(kernel=kernel, us=each, limiter="issue", bounds_us=bounds)
+        yield LaunchModel(
+            kernel=kernel,
+            us=each,
+            limiter="issue",
+            bounds_us=bounds,
+            latency_shares=_LATENCY_SHARES,
+        )
 
 
 def _resources(kernel: str, threads: int, environment: Environment) -> KernelResources:

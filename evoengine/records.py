@@ -299,6 +299,8 @@ class LaunchModel(Frozen):
     us: float
     limiter: str  # the largest bound, e.g. "tensor", "shared memory"
     bounds_us: dict[str, float]  # the time that each part of the device would take alone
+    # what the bound `latency` is spent on, as shares, the largest first; empty in earlier rows
+    latency_shares: dict[str, float] = {}
 
 
 class CaseModel(Frozen):

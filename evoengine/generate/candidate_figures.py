@@ -11,6 +11,7 @@ from evoengine import statistics
 from evoengine.candidate.arch import limits_of
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.candidate.residency import residency
+from evoengine.emulator.timing_model.combination import spent_on
 from evoengine.generate.device_figures import target_of
 from evoengine.generate.kernel_figures import bound_plan
 from evoengine.protocols import Request
@@ -110,17 +111,24 @@ def _bounds(launch: LaunchModel, rounds: int | None, request: Request) -> Iterat
     for name, us in bounds:
         if us < SMALL_BOUND * bounds[0][1]:
             return
-        yield f"{name} {us:.3g}" + (_of_blocks(us, rounds, request) if name == "latency" else "")
+        spent = _latency_spent(launch, rounds, request) if name == "latency" else ""
+        yield f"{name} {us:.3g}{spent}"
 
 
-def _of_blocks(us: float, rounds: int | None, request: Request) -> str:
-    """What the bound `latency` consists of: blocks one after the other, each so many clocks."""
+def _latency_spent(launch: LaunchModel, rounds: int | None, request: Request) -> str:
+    """What the bound `latency` consists of: blocks one after the other, each so many clocks, and
+    what these are spent on.
+    """
+    parts = []
     target = target_of(request.environment)
-    if rounds is None or target is None:
-        return ""
-    clocks = (us * target.clocks_per_us - (rounds - 1) * target.latencies.block) / rounds
-    plural = "s" if rounds > 1 else ""
-    return f" ({rounds} round{plural} of blocks, each {max(0.0, clocks):,.0f} clocks)"
+    if rounds is not None and target is not None:
+        clocks = launch.bounds_us["latency"] * target.clocks_per_us
+        of_block = max(0.0, (clocks - (rounds - 1) * target.latencies.block) / rounds)
+        plural = "s" if rounds > 1 else ""
+        parts.append(f"{rounds} round{plural} of blocks, each {of_block:,.0f} clocks")
+    if shares := spent_on(launch.latency_shares):
+        parts.append(shares)
+    return f" ({': '.join(parts)})" if parts else ""
 
 
 def _rounds(

@@ -115,6 +115,8 @@ class CaseRow(Frozen):
     limiter: str = ""
     # the time that each part of the modelled device would take alone, over all launches
     bounds_us: dict[str, float] = {}
+    # what the bound `latency` is spent on, as shares over all launches, the largest first
+    latency_shares: dict[str, float] = {}
     checked_for: tuple[str, ...] = ()  # the checks of checked mode; empty if it did not run
     checked_blocks: int = 0
     total_blocks: int = 0

@@ -279,6 +279,7 @@ def _case_row(
         modelled_us=model.us if model else None,
         limiter=model.limiter if model else "",
         bounds_us=_bounds_us(model) if model else {},
+        latency_shares=_latency_shares(model) if model else {},
         checked_for=checked.checks if checked else (),
         checked_blocks=checked.blocks if checked else 0,
         wavefronts_per_request=(
@@ -303,6 +304,17 @@ def _bounds_us(model: CaseModel) -> dict[str, float]:
         for name, us in launch.bounds_us.items():
             sums[name] = sums.get(name, 0.0) + us
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def _latency_shares(model: CaseModel) -> dict[str, float]:
+    """The shares of each launch's latency, weighted by it, the largest first."""
+    sums: dict[str, float] = {}
+    for launch in model.launches:
+        for name, share in launch.latency_shares.items():
+            sums[name] = sums.get(name, 0.0) + share * launch.bounds_us.get("latency", 0.0)
+    whole = sum(sums.values())
+    largest_first = sorted(sums.items(), key=lambda item: -item[1])
+    return {name: value / whole for name, value in largest_first} if whole else {}
 
 
 def resource_rows(

@@ -1,8 +1,8 @@
 """What is printed below tables to explain them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from evoengine.emulator.timing_model.combination import BOUNDS, IN_FULL
+from evoengine.emulator.timing_model.combination import BOUNDS, IN_FULL, spent_on
 
 MODELLED = "times are modelled, not measured: they give no speed-up against a library"
 COMBINATION = f"from bounds to modelled us: {IN_FULL}"
@@ -26,6 +26,13 @@ FINALS = (
     " the search saw"
 )
 OF_THE_SEARCH = "speed-ups of trials are those that the search saw"
+
+
+def latency_notes(shares: Mapping[str, Mapping[str, float]]) -> str:
+    """What the latency of each case is spent on, by case, a line for each that is known."""
+    return "\n".join(
+        f"latency of {case}: {spent_on(of_case)}" for case, of_case in shares.items() if of_case
+    )
 
 
 def bound_notes(names: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ from evoengine.report.forensics_section import forensics_section
 from evoengine.report.resource_tables import machine_code_lines, over_target, resources_table
 from evoengine.report.rows import VerdictFigures
 from evoengine.report.search_remark import STOPPED_EARLY
-from evoengine.report.table_notes import COMBINATION, MODELLED, bound_notes
+from evoengine.report.table_notes import COMBINATION, MODELLED, bound_notes, latency_notes
 
 
 def verdict_report(row: VerdictFigures) -> RenderableType:
@@ -39,6 +39,8 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
         parts.append(section(Group(*found)))
     if any(case.modelled_us for case in row.cases):
         parts.append(section(modelled_table(row.cases)))
+        if spent := latency_notes({case.case: case.latency_shares for case in row.cases}):
+            parts.append(Text(spent))
         parts.append(Text(COMBINATION, style="dim"))
         shown = (name for case in row.cases for name in shown_bounds(case))
         parts.append(Text(bound_notes(shown), style="dim"))

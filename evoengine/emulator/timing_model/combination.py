@@ -27,10 +27,20 @@ IN_SHORT = (
     " count. Launches add up, each with its gap. `limited by` names the largest bound but"
     f" `latency`, or `latency` where it is more than {LATENCY_LIMITS_FROM} times as long."
 )
+SMALL_SHARE = 0.1  # of a latency; smaller ones are not named
+def spent_on(shares: Mapping[str, float]) -> str:
+    """What the latency of a block is spent on, from shares by the names of LATENCY_PARTS, the
+    largest first: "41 % barriers, 20 % shuffles".
+    """
+    large = (item for item in shares.items() if item[1] >= SMALL_SHARE)
+    return ", ".join(f"{100 * share:.0f} % {name}" for name, share in large)
+
+
 # name of a bound -> what it is the time of, if the device did nothing else
 BOUNDS: Mapping[str, str] = {
     "latency": "blocks one after the other on the busiest SM, as many at once as fit there, each"
-    " as slow as its dependent instructions, barriers and waits for loads make it",
+    " as slow as its dependent instructions, barriers and waits for loads make it, which have the"
+    " shares named (`pipes`: busy units)",
     "issue": f"instructions of every kind, {SCHEDULERS} warp instructions a clock on an SM",
     "fma": "float32 additions and multiplications",
     "imad": "integer multiplications",

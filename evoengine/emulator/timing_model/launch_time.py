@@ -58,6 +58,24 @@ class Calibration:
     pieces: float = 3.0  # between the pipes and the dependency chain within a piece of code
 
 
+# What the latency of a block consists of; delays that are not named are those of arithmetic.
+PART_OF_DELAY = {
+    "global": "loads",
+    "l2": "loads",
+    "l1": "loads",
+    "local": "loads",
+    "line": "loads",
+    "shared": "shared memory",
+    "shuffle": "shuffles",
+    "tensor": "tensor",
+    "barrier": "barriers",
+}
+LATENCY_PARTS = (
+    *dict.fromkeys(PART_OF_DELAY.values()),
+    *("arithmetic", "issue", "pipes", "copies", "atomics"),
+)
+
+
 @dataclass(frozen=True)
 class ModelledLaunch:
     """A modelled time in microseconds, and its components."""
@@ -68,6 +86,8 @@ class ModelledLaunch:
     limiter: str  # the largest bound but `latency`, or that: LATENCY_LIMITS_FROM
     occupancy: Occupancy
     waves: float  # grid / blocks that are resident on the whole device at once
+    # what a block alone on an SM spends its time with, by the names of LATENCY_PARTS, largest first
+    latency_shares: Mapping[str, float]
 
 
 DEFAULT = Calibration()
@@ -118,6 +138,7 @@ def model_launch(
         limiter=_limiter(bounds),
         occupancy=fit,
         waves=blocks / (target.sms * fit.blocks),
+        latency_shares=launch.latency_shares(),
     )
 
 
@@ -295,9 +316,22 @@ class _Launch:
             + (rounds - 1) * self.target.latencies.block
         )
 
+    def latency_shares(self) -> dict[str, float]:
+        """The parts of `_one_block_latency` as shares of it, the largest first."""
+        parts = self._one_block_parts()
+        whole = sum(parts.values())
+        if whole <= 0:
+            return {}
+        largest_first = sorted(parts.items(), key=lambda part: -part[1])
+        return {name: clocks / whole for name, clocks in largest_first if clocks > 0}
+
     def _one_block_latency(self) -> float:
-        """The time of a block that has the SM for itself, summed over its pieces of code, because
-        barriers and chains keep its warps together.
+        """The time of a block that has the SM for itself."""
+        return sum(self._one_block_parts().values())
+
+    def _one_block_parts(self) -> dict[str, float]:
+        """The parts of that time, by the names of LATENCY_PARTS: summed over its pieces of code,
+        because barriers and chains keep its warps together.
         """
         warps = max(1.0, self.block.warps)
         uneven = self._unevenness(warps)
@@ -307,37 +341,48 @@ class _Launch:
         conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
         coalesced = sum(piece.times * piece.sectors for piece in code)
         of["sector"] = self._memory_clocks() / coalesced if coalesced else 0.0
-        busy = sum(
-            piece.times / warps * self._piece_clocks(piece, warps, uneven, conflicts, of)
-            for piece in code
-        )
+        parts = dict.fromkeys(LATENCY_PARTS, 0.0)
+        for piece in code:
+            times = piece.times / warps
+            found = self._piece_parts(piece, warps, uneven, conflicts, of)
+            for name, clocks in found.items():
+                parts[name] += times * clocks
+        busy = sum(parts.values())
         waits = self.block.delays.get("wait", 0.0) / warps
-        return (
-            self.block.atomics / ATOMIC_LANES_PER_CLOCK
-            + busy
-            + (waits * max(0.0, self._memory_latency - busy / waits) if waits else 0.0)
-        )
+        parts["atomics"] += self.block.atomics / ATOMIC_LANES_PER_CLOCK
+        if waits:
+            parts["copies"] += waits * max(0.0, self._memory_latency - busy / waits)
+        return parts
 
-    def _piece_clocks(
+    def _piece_parts(
         self,
         piece: CodePiece,
         warps: float,
         uneven: float,
         conflicts: float,
         of: Mapping[str, float],
-    ) -> float:
-        """The time of all warps of a block in a piece of code: its chain, or its busiest pipe."""
+    ) -> dict[str, float]:
+        """The time of all warps of a block in a piece of code, its chain or its busiest pipe,
+        shared out among their parts.
+        """
         clocks = [
             warps * value for value in self._pipes(piece.instructions, piece.flops, uneven).values()
         ]
         of_lanes = piece.wavefronts * conflicts + piece.instructions.get("shuffle", 0.0)
         clocks.append(warps * (of_lanes + piece.lines))
         clocks.append(warps * piece.sectors * of["sector"])
-        chain = sum(count * of.get(name, 0.0) for name, count in piece.delays.items())
+        chain = {name: count * of.get(name, 0.0) for name, count in piece.delays.items()}
         own = sum(piece.instructions.values())
         # warps that have ended, or wait for others, do not shorten the chain of the busiest one
-        busiest = max(1.0, self.block.warp_skew) * (chain + own)
-        return _smooth((_smooth(clocks, self.calibration.pipes), busiest), self.calibration.pieces)
+        skew = max(1.0, self.block.warp_skew)
+        pipes = _smooth(clocks, self.calibration.pipes)
+        whole = _smooth((pipes, skew * (sum(chain.values()) + own)), self.calibration.pieces)
+        parts = {"pipes": pipes, "issue": skew * own}
+        for name, delay in chain.items():
+            part = PART_OF_DELAY.get(name, "arithmetic")
+            parts[part] = parts.get(part, 0.0) + skew * delay
+        total = sum(parts.values())
+        return {name: clocks * whole / total for name, clocks in parts.items()} if total else {}
 
     def _memory_clocks(self) -> float:
         """The time of a block's global memory traffic, when all SMs with blocks share L2 and

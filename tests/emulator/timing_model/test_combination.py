@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evoengine.emulator.targets import TARGETS, find
-from evoengine.emulator.timing_model.combination import BOUNDS, IN_FULL, IN_SHORT
+from evoengine.emulator.timing_model.combination import BOUNDS, IN_FULL, IN_SHORT, spent_on
 from evoengine.emulator.timing_model.counts import Counts
 from evoengine.emulator.timing_model.launch_time import ModelledLaunch, model_launch
 
@@ -157,3 +157,9 @@ def test_rates_in_words_are_those_of_the_model() -> None:
     clocks = find("h200").clocks_per_us
     assert launch.bounds_us["issue"] * clocks == pytest.approx(8e4 / int(per_clock))
     assert launch.bounds_us["atomic"] * clocks == pytest.approx(5e4 / int(lanes))
+
+
+def test_what_a_latency_is_spent_on_is_named_with_its_share_and_small_ones_are_not() -> None:
+    shares = {"barriers": 0.52, "loads": 0.44, "shuffles": 0.04}
+    assert spent_on(shares) == "52 % barriers, 44 % loads"
+    assert spent_on({}) == ""

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.targets import TARGETS, find
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_time import ModelledLaunch, model_launch
+from evoengine.emulator.timing_model.launch_time import (
+    LATENCY_PARTS,
+    ModelledLaunch,
+    model_launch,
+)
 
 MIB = 1024 * 1024
 WORK = Counts(
@@ -148,6 +152,27 @@ def test_one_warp_is_bound_by_its_chain() -> None:
     )
     assert found.limiter == "latency"
     assert 4 * 1000 / 1980 < found.bounds_us["latency"] < (4 * 1000 + 2 * 1000) / 1980
+
+
+@given(st.sampled_from(sorted(TARGETS)), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_the_shares_of_a_latency_are_its_parts_and_make_up_all_of_it(
+    target: str, barriers: float, loads: float
+) -> None:
+    delays = WORK.delays | {"barrier": barriers, "global": loads}
+    shares = _model(replace(WORK, delays=delays), target=target).latency_shares
+    assert sum(shares.values()) == pytest.approx(1)
+    assert set(shares) <= set(LATENCY_PARTS)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("delay", "part"), [("barrier", "barriers"), ("global", "loads"), ("mufu", "arithmetic")]
+)
+def test_what_a_block_waits_for_longer_takes_a_larger_share(delay: str, part: str) -> None:
+    longer = replace(WORK, delays=WORK.delays | {delay: 5e6})
+    before, after = _model().latency_shares, _model(longer).latency_shares
+    assert after[part] > before[part]
+    assert next(iter(after)) == part
 
 
 def test_tensor_work_of_any_kind_is_modelled_on_every_target() -> None:

@@ -108,5 +108,9 @@ def _model_launch(
     except EmulatorError as error:
         raise failure_of(error) from None
     return LaunchModel(
-        kernel=launch.kernel, us=found.us, limiter=found.limiter, bounds_us=dict(found.bounds_us)
+        kernel=launch.kernel,
+        us=found.us,
+        limiter=found.limiter,
+        bounds_us=dict(found.bounds_us),
+        latency_shares=dict(found.latency_shares),
     )
