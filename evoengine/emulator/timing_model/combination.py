@@ -28,6 +28,8 @@ IN_SHORT = (
     f" `latency`, or `latency` where it is more than {LATENCY_LIMITS_FROM} times as long."
 )
 SMALL_SHARE = 0.1  # of a latency; smaller ones are not named
+
+
 def spent_on(shares: Mapping[str, float]) -> str:
     """What the latency of a block is spent on, from shares by the names of LATENCY_PARTS, the
     largest first: "41 % barriers, 20 % shuffles".
