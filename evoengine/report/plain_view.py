@@ -1,4 +1,6 @@
-"""The view of a run where stderr is not a terminal: one line for each settled trial."""
+"""The view of a run where stderr is not a terminal: one line for each settled trial, and where none
+settles for a while, what is under way.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,8 @@ from evoengine.report.run_model import generator_label
 from evoengine.report.search_marks import NO_MARKS, MarksLookup
 from evoengine.report.search_remark import search_remark
 
+QUIET_S = 30.0  # without a line; on an emulator the first trial takes minutes
+
 
 class PlainView:
     """An Observer that passes each line to `write` once."""
@@ -43,6 +47,8 @@ class PlainView:
     ) -> None:
         """`clock` counts seconds; `time_of_day` returns the local time with its UTC offset."""
         self._write_line = write
+        self._clock = clock
+        self._written_s = clock()  # when the last line was written
         self._time_of_day = time_of_day
         self._changed_of = changed_of
         self._marks_of = marks_of
@@ -68,7 +74,7 @@ class PlainView:
             if not self._board.is_restored(event.outcome.trial):
                 self._write(self._settled(event))
         elif isinstance(event, TrialMoved):
-            self._moved()
+            self._moved(event)
         elif isinstance(event, Notice):
             self._write(f"note: {event.text}")
         elif isinstance(event, RunEnded):
@@ -77,13 +83,18 @@ class PlainView:
             self._write(f"spent: {format.usage(event.total, self._board.snapshot().cost_known)}")
 
     def _write(self, text: str) -> None:
+        self._written_s = self._clock()
         self._write_line(" ".join(format.printable(text).split("\n")))
 
-    def _moved(self) -> None:
-        """Writes one line when the run begins to measure its elites, which takes a while."""
+    def _moved(self, event: TrialMoved) -> None:
+        """Writes a line when the run begins to measure its elites, which takes a while, and where
+        nothing was written for QUIET_S.
+        """
         if not self._at_the_end and self._board.snapshot().measures_elites:
             self._at_the_end = True
             self._write("measuring each elite once more, which decides nothing")
+        elif self._clock() - self._written_s >= QUIET_S:
+            self._write(f"{self._time_of_day():%H:%M:%S}  trial {event.trial}: {event.step}")
 
     def _started(self, event: RunStarted) -> str:
         info = event.info

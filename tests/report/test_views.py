@@ -24,7 +24,7 @@ from evoengine.report.board import Board
 from evoengine.report.elite_evidence import EliteEvidence
 from evoengine.report.elites_table import elites_table
 from evoengine.report.live_view import LiveView, screen
-from evoengine.report.plain_view import PlainView
+from evoengine.report.plain_view import QUIET_S, PlainView
 from evoengine.report.rows_from_store import (
     case_rows,
     elite_row,
@@ -167,6 +167,17 @@ def test_a_line_of_the_plain_view_counts_settled_trials_and_names_its_trial_as_s
     assert len(settled) == 7
     for number, line in enumerate(settled):
         assert line.startswith(f"[{number + 1}/8 ") and f"]  trial {number}  " in line
+
+
+def test_where_no_trial_settles_for_a_while_the_plain_view_says_what_is_under_way(stored) -> None:
+    clock, lines = Clock(), []
+    plain = PlainView(lines.append, clock, moment)
+    plain(stored[2][0])
+    del lines[:]
+    for step in ("compiling", "checking long", "checking odd", "timing long"):
+        clock.now += 0.6 * QUIET_S
+        plain(TrialMoved(0, step))
+    assert lines == ["14:03:07  trial 0: checking long", "14:03:07  trial 0: timing long"]
 
 
 def test_what_is_shown_of_a_trial_is_what_differs_from_the_defaults(stored) -> None:
