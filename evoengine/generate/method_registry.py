@@ -24,6 +24,8 @@ MODULES = {
 }
 
 WITHOUT_LESSONS = ("free", "best_of_n")  # methods whose prompts show no lessons
+# what those do that change their prompts on a plateau, for the progress
+ON_PLATEAU = {"full": "half of the prompts ask for new designs until the next gain"}
 
 
 def method_of(name: str) -> Method:

@@ -299,22 +299,29 @@ def _case_row(
 
 def _bounds_us(model: CaseModel) -> dict[str, float]:
     """Each bound summed over all launches, the largest first."""
-    sums: dict[str, float] = {}
-    for launch in model.launches:
-        for name, us in launch.bounds_us.items():
-            sums[name] = sums.get(name, 0.0) + us
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+    return _summed(launch.bounds_us for launch in model.launches)
 
 
 def _latency_shares(model: CaseModel) -> dict[str, float]:
     """The shares of each launch's latency, weighted by it, the largest first."""
+    spent_us = _summed(
+        {
+            name: share * launch.bounds_us.get("latency", 0.0)
+            for name, share in launch.latency_shares.items()
+        }
+        for launch in model.launches
+    )
+    whole_us = sum(spent_us.values())
+    return {name: us / whole_us for name, us in spent_us.items()} if whole_us else {}
+
+
+def _summed(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sums by name, the largest first."""
     sums: dict[str, float] = {}
-    for launch in model.launches:
-        for name, share in launch.latency_shares.items():
-            sums[name] = sums.get(name, 0.0) + share * launch.bounds_us.get("latency", 0.0)
-    whole = sum(sums.values())
-    largest_first = sorted(sums.items(), key=lambda item: -item[1])
-    return {name: value / whole for name, value in largest_first} if whole else {}
+    for part in parts:
+        for name, us in part.items():
+            sums[name] = sums.get(name, 0.0) + us
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
 def resource_rows(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from evoengine.config import RunConfig
+from evoengine.generate.method_registry import ON_PLATEAU
 from evoengine.generate.operators import PLATEAU
 from evoengine.population.elites import Population
 from evoengine.records import Elite, EndKind, Verdict
@@ -45,7 +46,8 @@ class EarlyEnd:
         hold from trial `limits_from` on: with the earlier ones the run went on.
         """
         self._plateau = config.plateau
-        self._asks_anew = config.generator == "openai" and config.method == "full"
+        asks = config.generator == "openai"
+        self._on_plateau = ON_PLATEAU.get(config.method, "") if asks else ""
         self._share = config.stop_at_roofline
         self._task = task
         self._verdict_of = verdict_of
@@ -85,9 +87,8 @@ class EarlyEnd:
             return ""
         last = "" if gains.last is None else f"; the last one was trial {gains.last}"
         ends = "" if self._plateau is None else f"; {self._plateau} in a row end the run"
-        anew = "; half of the prompts ask for new designs until the next gain"
-        more = f"{anew if self._asks_anew else ''}{ends}"
-        return f"no gain in the last {LONG_WITHOUT_GAIN} trials{last}{more}"
+        anew = f"; {self._on_plateau}" if self._on_plateau else ""
+        return f"no gain in the last {LONG_WITHOUT_GAIN} trials{last}{anew}{ends}"
 
     def _plateau_at(self, trial: int) -> ReachedEnd | None:
         if self._plateau is None or self.gains.trials_without < self._plateau:

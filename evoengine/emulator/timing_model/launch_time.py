@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from evoengine.emulator.targets import SCHEDULERS, WARP, TargetGpu
 from evoengine.emulator.timing_model.counts import CodePiece, Counts
@@ -318,7 +319,7 @@ class _Launch:
 
     def latency_shares(self) -> dict[str, float]:
         """The parts of `_one_block_latency` as shares of it, the largest first."""
-        parts = self._one_block_parts()
+        parts = self._one_block_parts
         whole = sum(parts.values())
         if whole <= 0:
             return {}
@@ -327,8 +328,9 @@ class _Launch:
 
     def _one_block_latency(self) -> float:
         """The time of a block that has the SM for itself."""
-        return sum(self._one_block_parts().values())
+        return sum(self._one_block_parts.values())
 
+    @cached_property
     def _one_block_parts(self) -> dict[str, float]:
         """The parts of that time, by the names of LATENCY_PARTS: summed over its pieces of code,
         because barriers and chains keep its warps together.

@@ -118,14 +118,7 @@ class EmulatedBackend:
         plan = compiled.plan
         sets = self._compared_sets(compiled, job)
         is_changed = job.only_set is not None
-        most = self._rounds_of_changed(plan.case) if is_changed else None
-        examination = EmulatedExamination(
-            self.task,
-            self.expected_outputs,
-            self.emulator,
-            self._program(compiled, most),
-            strays=is_changed,
-        )
+        examination = self._examination(compiled, is_changed)
         found = examination.check(sets, job.tier, self._no_checks(compiled))
         self._wrong_call = examination.wrong_call
         self._busiest[plan.case] = busiest(found)
@@ -279,9 +272,12 @@ class EmulatedBackend:
         sets = self._sets(compiled)
         return sets if job.only_set is None else (sets[job.only_set % len(sets)],)
 
-    def _examination(self, compiled: CompiledCase) -> EmulatedExamination:
+    def _examination(self, compiled: CompiledCase, is_changed: bool = False) -> EmulatedExamination:
+        """Of a changed kernel endless loops end soon, and strays end no process."""
+        most = self._rounds_of_changed(compiled.plan.case) if is_changed else None
+        program = self._program(compiled, most)
         return EmulatedExamination(
-            self.task, self.expected_outputs, self.emulator, self._program(compiled)
+            self.task, self.expected_outputs, self.emulator, program, strays=is_changed
         )
 
     def _program(self, compiled: CompiledCase, max_rounds: int | None = None) -> EmulatedProgram:
