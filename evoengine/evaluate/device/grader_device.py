@@ -208,7 +208,8 @@ class GraderDevice:
         """The grader's report; raises WorkerError and TaskError."""
         assert self._task is not None and self._grader is not None
         pairs = list(racing.values())
-        allowed, runners = gpu_limits(self._task.limits), self._grader.runners_of(pairs)
+        allowed = gpu_limits(self._task.limits)
+        runners = self._grader.runners_of(pairs, self._spares.pairs)
         total_s = 2 * allowed.total_s
         try:
             answer = await self._grader.ask(
@@ -330,7 +331,7 @@ class GraderDevice:
             self._pair.clear_log()  # of earlier candidates; what its start said is kept
         self._pair.jobs += 1
         assert self._grader is not None
-        return self._grader.runners_of([self._pair])
+        return self._grader.runners_of([self._pair], self._spares.pairs)
 
     async def _spawn_pair(self) -> RunnerPair:
         assert self._task is not None
@@ -381,6 +382,7 @@ class GraderDevice:
     async def _kill_all(self) -> None:
         """Kills the grader and all runners that it has."""
         pairs = [*self._own.clear(), *([self._pair] if self._pair else [])]
+        pairs += self._spares.clear_handed_over()
         grader, self._grader, self._pair = self._grader, None, None
         if grader is not None:
             grader.send_kill()

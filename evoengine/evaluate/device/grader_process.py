@@ -56,12 +56,14 @@ class GraderProcess(WorkerProcess):
         assert isinstance(answer, Ready)
         return answer.environment
 
-    def runners_of(self, pairs: Sequence[RunnerPair]) -> Runners:
-        """What a request says of runners: those of `pairs` are used. Hands over the pairs that it
-        does not have yet; raises WorkerError.
+    def runners_of(
+        self, pairs: Sequence[RunnerPair], standing_by: Sequence[RunnerPair] = ()
+    ) -> Runners:
+        """What a request says of runners: those of `pairs` are used, those `standing_by` map memory
+        meanwhile. Hands over the pairs that it does not have yet; raises WorkerError.
         """
         assert self._runners is not None
-        new = [pair for pair in pairs if not pair.handed_over]
+        new = [pair for pair in (*pairs, *standing_by) if not pair.handed_over]
         for pair in new:
             self._last_number += 1
             try:

@@ -2,6 +2,7 @@
 
 Meanwhile the driver makes others wait, above all one that maps memory, as every new runner does. So
 they are started when nobody needs the device, and otherwise only for jobs that need one and wait.
+While they stand by they map the memory that candidates will use.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ class SparePairs:
     async def take(self) -> RunnerPair:
         """A pair that has run nothing."""
         return self._pairs.popleft() if self._pairs else await self._spawn()
+
+    def clear_handed_over(self) -> list[RunnerPair]:
+        """Keeps none that a grader has; those that it had, to be killed with it."""
+        pairs = [pair for pair in self._pairs if pair.handed_over]
+        self._pairs = deque(pair for pair in self._pairs if not pair.handed_over)
+        return pairs
 
     def clear(self) -> list[RunnerPair]:
         """Keeps none; all that stood by, to be killed."""

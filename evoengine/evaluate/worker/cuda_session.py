@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import socket
+from functools import partial
 from pathlib import Path
 
 import cupy
@@ -81,7 +82,13 @@ class CudaSession:
         )
         baselines = Baselines(harness, task, functions, pool)
         self._backend = CudaBackend(
-            task, harness, pool, baselines, monitor_of(ordinal), self._runners.drop
+            task,
+            harness,
+            pool,
+            baselines,
+            monitor_of(ordinal),
+            self._runners.drop,
+            partial(self._runners.map_ahead, harness),
         )
         # references in float64 take seconds on a CPU
         processor = Processor(device, harness.token.shared)
@@ -99,7 +106,7 @@ class CudaSession:
             return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
         self._judge.healthy = True
         pair = self._runners.pair(runners.used[0]) if runners.used else None
-        self._backend.begin_job(pair, is_new=bool(runners.new))
+        self._backend.begin_job(pair, is_new=pair is not None and pair.is_new)
         report = self._judge.run(job)
         return report, self._judge.healthy and not self._backend.runner_has_grown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 from evoengine.evaluate.device.spare_pairs import SparePairs
@@ -30,6 +31,23 @@ def test_pairs_are_taken_in_the_order_of_their_starts_and_none_starts_before_a_r
         await spares.refill()
         await spares.refill()
         assert spares.clear() == [4, 5] and spares.pairs == ()
+
+    asyncio.run(scene())
+
+
+def test_those_that_a_grader_has_are_given_up_with_it_and_the_others_stay() -> None:
+    async def scene() -> None:
+        spawned = Spawned()
+
+        async def spawn() -> Any:
+            return SimpleNamespace(number=await spawned(), handed_over=False)
+
+        spares = SparePairs(spawn, count=3)
+        await spares.refill()
+        first, second, third = spares.pairs
+        second.handed_over = True
+        assert spares.clear_handed_over() == [second] and spares.pairs == (first, third)
+        assert await spares.take() is first
 
     asyncio.run(scene())
 

@@ -89,11 +89,15 @@ class CudaBackend:
         baselines: Baselines,
         monitor: GpuMonitor,
         unmap_slots: UnmapSlots | None = None,
+        map_ahead: Callable[[], None] = lambda: None,
     ) -> None:
-        """`unmap_slots` as of Examination."""
+        """`unmap_slots` as of Examination. `map_ahead`, which is called whenever a candidate is
+        loaded, lets runners that stand by begin to map slots.
+        """
         self.task = task
         self.runners: PairClient | None = None
         self._unmap_slots = unmap_slots
+        self._map_ahead = map_ahead
         self.harness = harness
         self.pool = pool
         self.all_baselines = baselines
@@ -453,6 +457,7 @@ class CudaBackend:
 
     def load(self, compiled: CompiledCase, tier: str, runners: PairClient) -> Examination:
         """A candidate loaded by `runners`; raises CandidateFailure."""
+        self._map_ahead()
         return Examination(self.harness, runners, self.task, compiled, tier, self._unmap_slots)
 
     @contextmanager

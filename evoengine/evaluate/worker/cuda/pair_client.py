@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from evoengine.evaluate.worker.candidate_failures import Crashed
 from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
+from evoengine.evaluate.worker.cuda.slots import Slot
 from evoengine.protocols import CompiledCase
 
 
@@ -21,23 +22,27 @@ class PairClient:
 
     @classmethod
     def received(cls, runners: socket.socket) -> PairClient:
-        """The pair whose connections the parent has sent; waits until both are ready.
-
-        Raises RunnerGone.
-        """
+        """The pair whose connections the parent has sent; both may still be starting."""
         _, descriptors, _, _ = socket.recv_fds(runners, 1, 2)
-        with ExitStack() as to_close:  # unless both are ready
-            connections = [
-                to_close.enter_context(socket.socket(fileno=descriptor))
-                for descriptor in descriptors
-            ]
-            clients = list[RunnerClient]()
-            for connection in connections:
-                clients.append(RunnerClient(connection))
-                to_close.callback(clients[-1].close)
-            to_close.pop_all()
-        shown, *hidden = clients
+        shown, *hidden = [RunnerClient(socket.socket(fileno=one)) for one in descriptors]
         return cls(shown, next(iter(hidden), None))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has loaded no candidate yet."""
+        return self.shown.is_new and (self.hidden is None or self.hidden.is_new)
+
+    def wait(self) -> None:
+        """Waits until both are ready; raises CandidateFailure, RunnerGone where one has ended."""
+        self.shown.wait()
+        if self.hidden is not None:
+            self.hidden.wait()
+
+    def map_ahead(self, shown: Iterable[Slot], hidden: Iterable[Slot]) -> None:
+        """Lets both begin to map the slots of their cases, as RunnerClient.map_ahead."""
+        self.shown.map_ahead(shown)
+        if self.hidden is not None:
+            self.hidden.map_ahead(hidden)
 
     def runner_of(self, compiled: CompiledCase) -> RunnerClient:
         """The one that runs this case."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from evoengine.evaluate.device.worker_protocol import RUNNER_ENDED
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch, Crashed
@@ -25,6 +27,7 @@ from evoengine.evaluate.worker.cuda.harness.runner_messages import (
     Served,
     Unload,
 )
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.slots import Place, Slot
 from evoengine.protocols import CompiledCase
 
@@ -36,19 +39,15 @@ class RunnerGone(Crashed):
 
 
 class RunnerClient:
-    """One runner; every request waits for its answer."""
+    """One runner; a request waits for its answer, unless it says otherwise."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Waits until the runner is ready."""
+        """The runner may still be starting: `wait` returns when it is ready."""
         self._connection = connection
         self._answers = connection.makefile("rb")
         self._known: set[int] = set()
-        self._reloads = False  # whether its second answer to a replay is to come
-        try:
-            self._answer()
-        except BaseException:
-            self._answers.close()
-            raise
+        self._is_due = True  # whether an answer is to come that nobody has waited for
+        self.is_new = True  # whether it has loaded no candidate yet
 
     def load(
         self, compiled: CompiledCase, buffers: Mapping[str, int], written: Iterable[str]
@@ -56,6 +55,7 @@ class RunnerClient:
         """Loads one case, whose calls have these buffers, by name and bytes; raises
         CandidateFailure.
         """
+        self.is_new = False
         self._ask(
             Load(
                 code_path=compiled.code_path,
@@ -97,7 +97,7 @@ class RunnerClient:
             )
         )
         assert isinstance(answer, Replayed)
-        self._reloads = True
+        self._is_due = True
         return answer
 
     def profile(
@@ -115,13 +115,13 @@ class RunnerClient:
             )
         )
         assert isinstance(answer, Profiled)
-        self._reloads = True
+        self._is_due = True
         return answer
 
     def wait(self) -> None:
         """Waits until the runner uses the device no more; raises CandidateFailure."""
-        if self._reloads:
-            self._reloads = False
+        if self._is_due:
+            self._is_due = False
             self._answer()
 
     def drop(self, numbers: Sequence[int]) -> None:
@@ -138,22 +138,52 @@ class RunnerClient:
 
     def map(self, slots: Iterable[Slot]) -> None:
         """Maps slots that it does not know yet."""
-        new = list({slot.number: slot for slot in slots if slot.number not in self._known}.values())
+        new = self._unknown(slots)
         for start in range(0, len(new), MAX_DESCRIPTORS):
-            some = new[start : start + MAX_DESCRIPTORS]
-            message = MapSlots(
-                numbers=tuple(slot.number for slot in some),
-                sizes=tuple(slot.size for slot in some),
-            )
-            descriptors = [slot.memory.export() for slot in some]
-            try:
-                self._ask(message, descriptors)
-            finally:
-                for descriptor in descriptors:
-                    os.close(descriptor)
-            self._known.update(slot.number for slot in some)
+            self._begin_to_map(new[start : start + MAX_DESCRIPTORS])
+            self.wait()
 
-    def _ask(self, message: AnyRequest, descriptors: Sequence[int] = ()) -> Result:
+    def map_ahead(self, slots: Iterable[Slot]) -> None:
+        """Lets it begin to map slots that it does not know yet, if it has nothing else to do: as
+        many as one message takes. Waits for nothing; what fails is found by who uses the runner.
+        """
+        if self._is_due and not select.select([self._connection], [], [], 0)[0]:
+            return  # it starts, or maps what the last message had
+        try:
+            self.wait()
+            if new := self._unknown(slots):
+                self._begin_to_map(new[:MAX_DESCRIPTORS])
+        except VirtualMemoryError:
+            pass  # no descriptor for a slot: whoever needs that one asks again
+        except CandidateFailure:
+            with suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+            self._is_due = True  # which never comes
+
+    def _unknown(self, slots: Iterable[Slot]) -> list[Slot]:
+        return list({it.number: it for it in slots if it.number not in self._known}.values())
+
+    def _begin_to_map(self, slots: Sequence[Slot]) -> None:
+        message = MapSlots(
+            numbers=tuple(slot.number for slot in slots),
+            sizes=tuple(slot.size for slot in slots),
+        )
+        descriptors = list[int]()
+        try:
+            for slot in slots:
+                descriptors.append(slot.memory.export())
+            self._send(message, descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        self._is_due = True
+        self._known.update(slot.number for slot in slots)
+
+    def _ask(self, message: AnyRequest) -> Result:
+        self._send(message)
+        return self._answer()
+
+    def _send(self, message: AnyRequest, descriptors: Sequence[int] = ()) -> None:
         self.wait()
         data = message.model_dump_json().encode() + b"\n"
         try:
@@ -163,7 +193,6 @@ class RunnerClient:
             self._connection.sendall(data)
         except OSError:
             raise RunnerGone(RUNNER_ENDED) from None
-        return self._answer()
 
     def _answer(self) -> Result:
         try:

@@ -6,8 +6,8 @@ import socket
 from collections.abc import Sequence
 
 from evoengine.evaluate.device.worker_protocol import Runners
+from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
-from evoengine.evaluate.worker.cuda.runner_client import RunnerGone
 
 
 class RunnerTable:
@@ -19,20 +19,26 @@ class RunnerTable:
         self._pairs: dict[int, PairClient] = {}
 
     def update(self, runners: Runners) -> None:
-        """Closes the connections of those that are gone, and receives the new ones; raises
-        RunnerGone where one did not start.
+        """Closes the connections of those that are gone, receives the new ones, and waits until
+        those that are used are ready; raises RunnerGone where one did not start.
         """
         for number in runners.gone:
             if (pair := self._pairs.pop(number, None)) is not None:
                 pair.close()
-        failed: RunnerGone | None = None
-        for number in runners.new:  # all, or the next request would receive one of these
-            try:
-                self._pairs[number] = PairClient.received(self._source)
-            except RunnerGone as error:
-                failed = error
-        if failed is not None:
-            raise failed
+        for number in runners.new:
+            self._pairs[number] = PairClient.received(self._source)
+        for number in runners.used:
+            if self._pairs[number].is_new:
+                self._pairs[number].wait()
+
+    def map_ahead(self, harness: GpuHarness) -> None:
+        """Lets those that stand by begin to map the slots that candidates will use, which takes a
+        new one a while. Waits for nothing.
+        """
+        shown, hidden = harness.slots_of(False).all, harness.slots_of(True).all
+        for pair in self._pairs.values():
+            if pair.is_new:
+                pair.map_ahead(shown, hidden)
 
     def pair(self, number: int) -> PairClient:
         """One pair."""

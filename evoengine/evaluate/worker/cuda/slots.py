@@ -69,6 +69,11 @@ class SlotPool:
         """The device memory of all slots."""
         return sum(size * len(slots) for size, slots in self._slots.items())
 
+    @property
+    def all(self) -> list[Slot]:
+        """Every slot, of all sizes."""
+        return [slot for slots in self._slots.values() for slot in slots]
+
     def place(self, sizes: Sequence[int]) -> list[Place]:
         """A slot for each buffer, of `sizes` bytes, drawn at random, and a random place in it."""
         wanted = [slot_size(size) for size in sizes]

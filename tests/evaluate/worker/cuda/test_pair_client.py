@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,11 +16,13 @@ from evoengine.candidate.binding import CasePlan, ScratchBuffer
 from evoengine.evaluate.device.worker_protocol import RUNNER_ENDED
 from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
-from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES
+from evoengine.evaluate.worker.cuda.harness.runner_messages import MAX_DESCRIPTORS, Fault, Served
+from evoengine.evaluate.worker.cuda.harness.virtual_memory import PAGE_BYTES, AddressRange
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.runner import runner_loop
-from evoengine.evaluate.worker.cuda.runner_client import RunnerGone
+from evoengine.evaluate.worker.cuda.runner_client import RunnerClient, RunnerGone
+from evoengine.evaluate.worker.cuda.slots import SlotPool
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase
@@ -108,8 +111,93 @@ def test_a_pair_of_which_one_does_not_start_is_gone(
     connections: Connections, serve: tuple[bool, bool]
 ) -> None:
     connections.send(*serve)
+    pair = PairClient.received(connections.grader)
     with pytest.raises(RunnerGone, match=f"^{RUNNER_ENDED}$"):
-        PairClient.received(connections.grader)
+        pair.wait()
+    pair.close()
+
+
+def test_slots_are_mapped_ahead_by_the_runner_of_their_cases_while_it_stands_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch)
+    addresses = AddressRange(0)
+    shown, hidden = (
+        SlotPool(0, addresses, limit_bytes=0).reserve([PAGE_BYTES] * count)
+        for count in (MAX_DESCRIPTORS + 20, 3)
+    )
+    with connected_pair(monkeypatch) as pair:
+        assert pair.hidden is not None
+        pair.wait()
+        pair.map_ahead(shown, hidden)
+        assert pair.shown._known == {slot.number for slot in shown[:MAX_DESCRIPTORS]}
+        pair.wait()
+        pair.map_ahead(shown, hidden)
+        pair.wait()
+        asked = list[object]()
+        monkeypatch.setattr(pair.shown, "_begin_to_map", asked.append)
+        pair.shown.map(shown)
+        assert not asked and len(pair.shown._known) == len(shown)
+        assert pair.hidden._known == {slot.number for slot in hidden}
+        assert pair.is_new, "it has loaded no candidate"
+
+
+def test_nothing_is_mapped_ahead_by_a_runner_that_starts_and_nobody_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch)
+    slots = SlotPool(0, AddressRange(0), limit_bytes=0).reserve([PAGE_BYTES])
+    ours, theirs = socket.socketpair()
+    client = RunnerClient(ours)
+    client.map_ahead(slots)
+    theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        theirs.recv(1)
+    theirs.sendall(Served().model_dump_json().encode() + b"\n")
+    client.map_ahead(slots)
+    client.map_ahead(slots)  # it maps: no second message
+    line, descriptors, _, _ = socket.recv_fds(theirs, 1 << 16, MAX_DESCRIPTORS)
+    assert line.count(b"map_slots") == 1 and len(descriptors) == len(slots)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    theirs.close()
+    client.close()
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+def test_a_runner_that_ends_while_it_stands_by_is_gone_for_who_uses_it(
+    monkeypatch: pytest.MonkeyPatch, is_started: bool
+) -> None:
+    install(monkeypatch)
+    slots = SlotPool(0, AddressRange(0), limit_bytes=0).reserve([PAGE_BYTES])
+    ours, theirs = socket.socketpair()
+    client = RunnerClient(ours)
+    if is_started:
+        theirs.sendall(Served().model_dump_json().encode() + b"\n")
+        client.wait()
+    theirs.close()
+    client.map_ahead(slots)
+    client.map_ahead(slots)
+    with pytest.raises(RunnerGone, match=f"^{RUNNER_ENDED}$"):
+        client.wait()
+    client.close()
+
+
+def test_a_runner_that_cannot_map_ahead_is_gone_for_who_uses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch)
+    slots = SlotPool(0, AddressRange(0), limit_bytes=0).reserve([PAGE_BYTES] * 2)
+    ours, theirs = socket.socketpair()
+    client = RunnerClient(ours)
+    theirs.sendall(Served().model_dump_json().encode() + b"\n")
+    client.map_ahead(slots)
+    theirs.sendall(Fault(reason="out of memory", broken=True).model_dump_json().encode() + b"\n")
+    client.map_ahead(slots)
+    with pytest.raises(RunnerGone, match=f"^{RUNNER_ENDED}$"):
+        client.wait()
+    theirs.close()
+    client.close()
 
 
 @pytest.mark.parametrize(("case", "other"), [("plain", "odd"), ("odd", "plain")])

@@ -269,6 +269,7 @@ def test_a_context_that_no_longer_works_is_broken_whatever_the_error_says(
 def test_a_runner_that_ends_before_it_is_ready_is_gone() -> None:
     ours, theirs = socket.socketpair()
     theirs.close()
+    client = RunnerClient(ours)
     with pytest.raises(RunnerGone, match=RUNNER_ENDED):
-        RunnerClient(ours)
-    ours.close()
+        client.wait()
+    client.close()
