@@ -52,8 +52,14 @@ class BaselineReplays:
         self._slots = {
             name: [self._make_slot(name) for _ in range(most_calls)] for name in first.inputs
         }
+        # of each slot, by the address where it begins
+        self._bytes = {
+            slot.address: device_bytes(slot.address, slot.size)
+            for slots in self._slots.values()
+            for slot in slots
+        }
         self._places: list[dict[str, Place]] = []
-        self._calls: list[Step] = []
+        self._bound: list[Step] = []  # of the first places
         # of the last replay, as Examined.gaps_us and Examined.host_gap_us
         self.gaps_us: tuple[float, ...] = ()
         self.host_gap_us = 0.0
@@ -61,12 +67,12 @@ class BaselineReplays:
         self._deal([first])
         with functions.running(name, case):
             for _ in range(EAGER_CALLS):
-                self._calls[0](0)
+                self._calls(1)[0](0)
         # One pool for the outputs of all captures: torch keeps the memory of each pool apart.
         self._pool = torch.cuda.graph_pool_handle()
         self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
         # keeps the pool when the graphs of a capture are dropped
-        self._anchor = CapturedGraph([self._calls[0]], harness.stream.ptr, self._pool)
+        self._anchor = CapturedGraph(self._calls(1), harness.stream.ptr, self._pool)
 
     @property
     def most_calls(self) -> int:
@@ -105,7 +111,7 @@ class BaselineReplays:
         """
         self._deal(sets)
         return recorded_calls(
-            [partial(call, 0) for call in self._calls[: len(sets)]],
+            [partial(call, 0) for call in self._calls(len(sets))],
             partial(self._harness.l2.prepare, self._spans(len(sets)), False),
             self._harness.kernels.nothing,
         )
@@ -119,7 +125,7 @@ class BaselineReplays:
     def _graph(self, calls: int, cold: bool) -> CapturedGraph:
         if (calls, cold) not in self._graphs:
             flush = self._harness.l2.flush if cold else None
-            steps = self._harness.marks.timed(self._calls[:calls], flush)
+            steps = self._harness.marks.timed(self._calls(calls), flush)
             self._graphs[calls, cold] = CapturedGraph(steps, self._harness.stream.ptr, self._pool)
         return self._graphs[calls, cold]
 
@@ -133,19 +139,27 @@ class BaselineReplays:
 
     def _place(self) -> None:
         """Gives every buffer of every call a slot, and a place in it, at random."""
-        self._places.clear()
-        self._calls.clear()
+        self._bound.clear()
         for slots in self._slots.values():
             self._random.shuffle(slots)
-        for number in range(self._most_calls):
-            places, tensors = {}, Tensors()
-            for name, value in self._first.inputs.items():
-                size = self._bytes_of(name)
-                places[name] = place = somewhere(self._slots[name][number], size, self._random)
-                view = device_bytes(place.address, size).view(value.dtype)
-                tensors[name] = view.view(value.shape)
-            self._places.append(places)
-            self._calls.append(_step(self._functions.bind(self._name, tensors, self._case)))
+        self._places = [
+            {
+                name: somewhere(slots[number], self._bytes_of(name), self._random)
+                for name, slots in self._slots.items()
+            }
+            for number in range(self._most_calls)
+        ]
+
+    def _calls(self, count: int) -> list[Step]:
+        """The first `count` calls, which are bound to their buffers when they are first needed."""
+        for places in self._places[len(self._bound) : count]:
+            tensors = Tensors()
+            for name, place in places.items():
+                value = self._first.inputs[name]
+                held = self._bytes[place.slot.address][place.offset : place.offset + place.size]
+                tensors[name] = held.view(value.dtype).view(value.shape)
+            self._bound.append(_step(self._functions.bind(self._name, tensors, self._case)))
+        return self._bound[:count]
 
     def _deal(self, sets: Sequence[PoolSet]) -> None:
         assert len(sets) <= len(self._places)
@@ -159,8 +173,9 @@ class BaselineReplays:
     def close(self) -> None:
         """Gives its buffers back."""
         self._graphs.clear()
-        self._calls.clear()
+        self._bound.clear()
         self._places.clear()
+        self._bytes.clear()
         self._anchor.drop()
         torch.cuda.current_stream().synchronize()
         for slot in (slot for slots in self._slots.values() for slot in slots):

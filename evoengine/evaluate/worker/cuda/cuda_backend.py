@@ -141,7 +141,7 @@ class CudaBackend:
         if not self.pool.holds(case):
             # what the sets take is no candidate's of another grader
             with token.starting():
-                self.pool.sets(case, token.held)
+                self.pool.sets(case, token.shared)
         baseline = job.baselines.get(case)
         if baseline is not None and not self.all_baselines.is_known(case, baseline):
             self.all_baselines.import_compiler(case, baseline)
@@ -425,19 +425,29 @@ class CudaBackend:
         timed: Samples,
         announce: Announce,
         alive: Callable[[], None],
+        are_new: bool = False,
     ) -> tuple[InputSetCheck, ...]:
         """Raises Cheated if the candidate is slower on new sets than in `timed`; the wrong sets of
-        replays on the way.
+        replays on the way. `are_new` says that the case has sets that the candidate has not seen.
         """
         case, cold = compiled.plan.case, self.scores_cold
         most = len(timed_sets(self.pool.sets(case)))
         count = most if cold else WARM_UP_CALLS + max(timed.calls)
+        unseen = [self.pool.sets(case)] if are_new else []
 
         def renew() -> Sequence[PoolSet]:
+            if unseen:
+                return drawn(timed_sets(unseen.pop()), count)
             announce(f"computing expected outputs of {shown(compiled)}", False)
             return drawn(timed_sets(self.pool.renew(case)), count)
 
         return refuse_memory(examination, renew, timed, cold, alive)
+
+    def renew_sets(self, case: str, announce: Announce) -> None:
+        """New sets for a case, made beside what others check."""
+        announce(f"computing expected outputs of {case}", False)
+        with self.harness.token.starting():
+            self.pool.renew(case, self.harness.token.shared)
 
     def _device_peaks(self) -> DevicePeaks:
         if self._peaks is None:

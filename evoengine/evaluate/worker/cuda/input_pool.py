@@ -72,12 +72,12 @@ class InputPool:
         self._cases.move_to_end(case)
         return self._cases[case]
 
-    def renew(self, case: str) -> tuple[PoolSet, ...]:
-        """New sets for a case, in place of the old ones."""
+    def renew(self, case: str, alone: Alone = nullcontext) -> tuple[PoolSet, ...]:
+        """New sets for a case, in place of the old ones; as `sets`."""
         self._cases.pop(case, None)
         for key in [key for key in self._seeds if key[0] == case]:
             del self._seeds[key]
-        return self.sets(case)
+        return self.sets(case, alone)
 
     def _make(self, case: str, alone: Alone) -> tuple[PoolSet, ...]:
         wanted = len(self._task.distributions) * len(self._task.seeds)

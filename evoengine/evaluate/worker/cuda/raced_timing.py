@@ -247,12 +247,14 @@ class RacedTiming:
             laps.gaps.refuse_forged(median(laps.newcomer_us) * median(laps.calls))
         step = f"{RACING} {NEWCOMER} on {race.case}"
         alive = partial(self._announce, step, True)
+        # before the GPU is held: while it computes references, others may check
+        self._backend.renew_sets(race.case, self._announce)
         self._announce(f"preparing to race on {race.case}", False)
         with self._backend.harness.token.held(), self._loaded(racer) as examination:
             alive()
             with _blamed(NEWCOMER):
                 wrong = self._backend.refuse_memory(
-                    racer.compiled, examination, timed, self._announce, alive
+                    racer.compiled, examination, timed, self._announce, alive, are_new=True
                 )
                 if wrong:
                     check = CaseCheck(case=race.case, hidden=False, ok=False, sets=wrong)

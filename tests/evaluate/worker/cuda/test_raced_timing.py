@@ -19,7 +19,7 @@ from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
-from evoengine.evaluate.worker.cuda.input_pool import PoolSet
+from evoengine.evaluate.worker.cuda.input_pool import LEAST_SETS, PoolSet
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.raced_timing import BASELINE, MOST_DISAGREEMENTS, RacedTiming
 from evoengine.evaluate.worker.cuda.slots import SlotPool
@@ -62,9 +62,9 @@ class Track:
         monkeypatch.setattr(desk.backend.all_baselines, "replays", lambda *_: baseline)
         refuse_memory = desk.backend.refuse_memory
 
-        def counted(*arguments: Any) -> Any:
+        def counted(*arguments: Any, are_new: bool) -> Any:
             self.memory_checks += 1
-            return refuse_memory(*arguments)
+            return refuse_memory(*arguments, are_new=are_new)
 
         monkeypatch.setattr(desk.backend, "refuse_memory", counted)
 
@@ -222,7 +222,9 @@ def test_only_a_winner_is_tried_on_new_sets(track: Track) -> None:
         report = track.run()
         assert (report.status, track.memory_checks) == (Status.correct, checks)
     assert not set(before) & set(track.desk.pool.sets("plain"))
-    assert ("computing expected outputs of plain", False) in track.announced
+    assert track.announced.count(("computing expected outputs of plain", False)) == 1
+    made = track.desk.turns_of_sets[-LEAST_SETS:]
+    assert len(set(made)) == LEAST_SETS, "the GPU was held for all of them"
 
 
 def test_a_winner_that_is_slower_on_new_sets_keeps_results(track: Track) -> None:
