@@ -193,10 +193,7 @@ class CudaBackend:
                 return
         for compiled in job.cases:
             if compiled.plan.case in job.baselines:
-                look_before = looks.get(compiled.plan.case)
-                with self._timing_turn(compiled, announce):
-                    timed = self._time(job, compiled, announce, look_before)
-                yield timed
+                yield self._time(job, compiled, announce, looks.get(compiled.plan.case))
 
     def scored_cases(self, job: Job) -> list[CompiledCase]:
         """The objective's cases of a job, in its order."""
@@ -204,10 +201,18 @@ class CudaBackend:
         return [it for it in job.cases if it.plan.case in wanted and it.plan.case in job.baselines]
 
     @contextmanager
-    def _timing_turn(self, compiled: CompiledCase, announce: Announce) -> Iterator[None]:
-        announce(f"preparing to time {shown(compiled)}", False)
-        with self.harness.token.held(), self._monitor.reading():
-            yield
+    def _timing_turn(
+        self, job: Job, compiled: CompiledCase, announce: Announce
+    ) -> Iterator[Examination]:
+        """The candidate, which is loaded and unloaded while others may have the GPU, and the GPU
+        alone.
+        """
+        announce(f"loading {shown(compiled)}", True)
+        with self._examination(compiled, job.tier) as examination:
+            announce(f"preparing to time {shown(compiled)}", False)
+            with self.harness.token.held(), self._monitor.reading():
+                yield examination
+            announce(f"unloading {shown(compiled)}", True)
 
     def baselines(self, case: str) -> BaselineTimes:
         with self.harness.token.held():
@@ -308,16 +313,14 @@ class CudaBackend:
         """
         case = compiled.plan.case
         alive = partial(announce, f"timing {shown(compiled)}", True)
-        with self._timing_turn(compiled, announce):
-            alive()
-            with self._examination(compiled, job.tier) as examination:
-                scored = self._paired(job, compiled, examination, announce, self.scores_cold)
-                samples = scored.run(0.0, FIRST_LOOK, alive)
-                hot, wrong = samples, scored.wrong
-                if self.scores_cold and not wrong:
-                    brief = self._paired(job, compiled, examination, announce, cold=False)
-                    hot, wrong = brief.run(0.0, BRIEF, alive), brief.wrong
-                checks = examination.checks
+        with self._timing_turn(job, compiled, announce) as examination:
+            scored = self._paired(job, compiled, examination, announce, self.scores_cold)
+            samples = scored.run(0.0, FIRST_LOOK, alive)
+            hot, wrong = samples, scored.wrong
+            if self.scores_cold and not wrong:
+                brief = self._paired(job, compiled, examination, announce, cold=False)
+                hot, wrong = brief.run(0.0, BRIEF, alive), brief.wrong
+            checks = examination.checks
         if wrong:
             return FirstLook(TimedCase(compiled, wrong=wrong, sets=checks), scored.pairs)
         timing = CaseTiming(
@@ -353,8 +356,7 @@ class CudaBackend:
         case, baseline = compiled.plan.case, job.baselines[compiled.plan.case]
         budget_s = self.task.limits.timing_ms / 1000
         alive = partial(announce, f"timing {shown(compiled)}", True)
-        alive()
-        with self._examination(compiled, job.tier) as examination:
+        with self._timing_turn(job, compiled, announce) as examination:
             samples = []
             for cold in self._kinds(job):
                 seen = look.pairs if look and cold == self.scores_cold else None

@@ -153,9 +153,11 @@ class RacedTiming:
 
     def _run_groups(self, race: CaseRace, groups: Iterable[int]) -> None:
         """Groups with these numbers."""
-        self._announce(f"preparing to race on {race.case}", False)
-        with self._backend.harness.token.held(), ExitStack() as loaded:
+        with ExitStack() as loaded:
+            # loaded and unloaded while others may have the GPU
             ours, theirs = (loaded.enter_context(self._loaded(racer)) for racer in race.sides)
+            self._announce(f"preparing to race on {race.case}", False)
+            loaded.enter_context(self._backend.harness.token.held())
             # of the one with more room for its buffers: neither replays more calls than it may
             larger = max(ours, theirs, key=lambda side: side.slot_bytes)
             calls = self._backend.calls(race.case, larger, race.baseline)
@@ -249,10 +251,10 @@ class RacedTiming:
         alive = partial(self._announce, step, True)
         # before the GPU is held: while it computes references, others may check
         self._backend.renew_sets(race.case, self._announce)
-        self._announce(f"preparing to race on {race.case}", False)
-        with self._backend.harness.token.held(), self._loaded(racer) as examination:
-            alive()
-            with _blamed(NEWCOMER):
+        with self._loaded(racer) as examination:
+            self._announce(f"preparing to race on {race.case}", False)
+            with self._backend.harness.token.held(), _blamed(NEWCOMER):
+                alive()
                 wrong = self._backend.refuse_memory(
                     racer.compiled, examination, timed, self._announce, alive, are_new=True
                 )
