@@ -316,3 +316,21 @@ def test_a_verdict_after_a_start_from_stored_times_is_timed_against_the_fastest_
     assert list((code_folder / "inductor").rglob("*.py")) and any(
         path.is_file() for path in (code_folder / "triton").rglob("*")
     )
+
+
+@pytest.mark.parametrize(
+    ("median_us", "fastest"),
+    [
+        ({"plain": 10.0, "compiled": 9.9}, "plain"),  # the same but for noise: the first
+        ({"compiled": 9.9, "plain": 10.0}, "compiled"),
+        ({"plain": 10.0, "compiled": 9.8}, "compiled"),
+        ({"slow": 30.0, "plain": 10.1, "compiled": 10.0}, "plain"),
+        ({}, None),
+    ],
+)
+def test_the_baseline_of_speed_ups_is_the_fastest_and_chance_does_not_choose_between_two(
+    median_us: dict[str, float], fastest: str | None
+) -> None:
+    times = BaselineTimes(median_us=median_us)
+    kept_times = BaselineTimes.model_validate_json(times.model_dump_json())
+    assert times.fastest == kept_times.fastest == fastest

@@ -51,11 +51,11 @@ class Baselines:
                 problems[name] = str(error).strip().splitlines()[0][:200]
                 if may_pass(error):
                     may_work_later.append(name)
-        if times:
-            self._close_slower(case, min(times, key=lambda name: times[name]))
-        return BaselineTimes(
+        found = BaselineTimes(
             median_us=times, problems=problems, may_work_later=tuple(may_work_later)
         )
+        self._close_slower(case, found.fastest)
+        return found
 
     def import_compiler(self, case: str, name: str) -> None:
         """Imports what compiles a baseline, which takes seconds without the device."""
@@ -123,6 +123,6 @@ class Baselines:
                 f" {check.max_abs:.3g}, allowed {check.limit_abs:.3g}"
             )
 
-    def _close_slower(self, case: str, fastest: str) -> None:
+    def _close_slower(self, case: str, fastest: str | None) -> None:
         for key in [key for key in self._ready if key[0] == case and key[1] != fastest]:
             self._ready.pop(key).close()
