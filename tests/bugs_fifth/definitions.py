@@ -61,6 +61,4 @@ def top_gates(logits, K):  # noqa: N803 - a dimension
 
 def resize(x, OH, OW):  # noqa: N803 - dimensions
     """x [B, C, H, W] -> [B, C, OH, OW] by bilinear interpolation between the centres of pixels."""
-    return torch.nn.functional.interpolate(
-        x, size=(OH, OW), mode="bilinear", align_corners=False
-    )
+    return torch.nn.functional.interpolate(x, size=(OH, OW), mode="bilinear", align_corners=False)
