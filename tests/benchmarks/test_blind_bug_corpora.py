@@ -25,7 +25,7 @@ from evoengine.records import Status
 
 MANIFESTS = {
     name: bug_manifest(ROOT / "tests" / name)
-    for name in ("bugs_second", "bugs_third", "bugs_fourth")
+    for name in ("bugs_second", "bugs_third", "bugs_fourth", "bugs_fifth")
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -74,7 +74,12 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
 
 @pytest.mark.parametrize(
     ("corpus", "bugs", "honest", "tasks"),
-    [("bugs_second", 44, 10, 5), ("bugs_third", 60, 10, 2), ("bugs_fourth", 70, 10, 3)],
+    [
+        ("bugs_second", 44, 10, 5),
+        ("bugs_third", 60, 10, 2),
+        ("bugs_fourth", 70, 10, 3),
+        ("bugs_fifth", 75, 10, 5),
+    ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
     corpus: str, bugs: int, honest: int, tasks: int
@@ -89,7 +94,7 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         assert own.isdisjoint(bug.task for bug in other.bugs.values())
 
 
-@pytest.mark.parametrize("corpus", ["bugs_third", "bugs_fourth"])
+@pytest.mark.parametrize("corpus", ["bugs_third", "bugs_fourth", "bugs_fifth"])
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
     own = {place.entry.file for place in PLACES if place.corpus == corpus}
     others = [bug_manifest(BUGS), *(found for name, found in MANIFESTS.items() if name != corpus)]
