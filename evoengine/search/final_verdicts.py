@@ -9,7 +9,7 @@ from evoengine.protocols import FINAL, Executor, Progress, Store, VerdictRow
 from evoengine.records import Elite, Status
 from evoengine.search.trial_candidate import candidate_of, stored_proposal
 
-SITTINGS = 4
+SITTINGS = 6
 ATTEMPTS = 3  # of one that is disturbed from outside each time
 
 
