@@ -84,7 +84,7 @@ def place_of(code: KernelCode, change: SourceChange) -> ChangePlace:
     target = _target(code, first, last)
     return ChangePlace(
         target=target,
-        loop_variable=_loop_variable(code, loop) if loop is not None else "",
+        loop_variable=code.loop_variable(position),
         loop_part=_loop_part(code, loop, position) if loop is not None else "",
         array=array,
         function=_function(code, position),
@@ -131,15 +131,6 @@ def _target(code: KernelCode, first: int, last: int) -> str:
         if is_call and tokens.text(place) in ("store", "atomicAdd", "atomicMax"):
             inside = [item for item in range(place + 2, last) if code.names.at(item) is not None]
             return tokens.text(inside[0]) if inside else ""
-    return ""
-
-
-def _loop_variable(code: KernelCode, loop: int) -> str:
-    opening = loop + 1
-    closing = code.tokens.partners.get(opening, opening)
-    for place in range(opening, closing):
-        if code.tokens.text(place) in ASSIGNMENTS:
-            return code.tokens.text(place - 1)
     return ""
 
 
