@@ -44,12 +44,24 @@ def _sentence(candidate: Candidate, change: SourceChange, old: str, new: str, ot
     code = kernel_code(candidate)
     in_header = change.start < code.offset
     place = ChangePlace(target="the launch plan") if in_header else place_of(code, change)
-    text = ChangedText(change, candidate.source[change.start : change.end], place)
+    text = ChangedText(change, candidate.source[change.start : change.end], place, (old, new))
     more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
     return (
         f"Line {change.line(candidate.source)}: with {_quoted(new)} in place of {_quoted(old)}"
-        f" every output of every case is right{more}: {meaning(text)}."
+        f"{_along(candidate, change)} every output of every case is right{more}: {meaning(text)}."
     )
+
+
+def _along(candidate: Candidate, change: SourceChange) -> str:
+    """What is changed along with it, where a mistake stands in several places."""
+    if not change.others:
+        return ""
+    other = change.others[0]
+    old = candidate.source[other.start : other.end]
+    if {item.new for item in change.pieces} == {change.new}:
+        count = len(change.others)
+        return f" and alike in {count} other place{'s' * (count > 1)}"
+    return f", and in line {other.line(candidate.source)} {_quoted(other.new)} for {_quoted(old)},"
 
 
 def _texts(candidate: Candidate, change: SourceChange) -> tuple[str, str]:

@@ -208,7 +208,7 @@ def _added_integers(
     for number in (2, 4, 8):
         yield _times(code, first, last, f"* {number}", "times a number")
     for item in code.visible(last, "int"):
-        yield code.inserted(last, f" + {item.name}", f"summand missing {where}")
+        yield code.inserted(last, f" + {item.name}", f"summand missing {where}, int")
         sized = item.is_parameter or item.name.isupper()
         if sized:
             for sign in ("*", "/", "%"):
