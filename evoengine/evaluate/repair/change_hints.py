@@ -127,7 +127,7 @@ def _rows(old: str, new: str, place: ChangePlace) -> Iterator[str]:
     del place
     base = re.search(r"\b(blockIdx\.\w|row|head|batch)\b", new)
     if base and re.search(rf"{re.escape(base[0])}\s*[-+]\s*1", old):
-        yield "so that those of the next (another) row, head or block are taken"
+        yield "so that those of the next row, or of another head or block, are taken"
 
 
 _HINTS: tuple[Callable[[str, str, ChangePlace], Iterator[str]], ...] = (

@@ -13,6 +13,7 @@ from evoengine.evaluate.repair.switched_change import switched
 from evoengine.records import Diagnosis, DiagnosisKind
 
 _LONGEST = 90  # characters of a text that is shown
+_SHORTEST = 8  # shorter ones are shown with some of their line
 
 
 def finding(candidate: Candidate, found: FoundRepairs) -> Diagnosis | None:
@@ -68,7 +69,7 @@ def _texts(candidate: Candidate, change: SourceChange) -> tuple[str, str]:
     """What stands there before and after, as a whole value or statement where it is short."""
     code = kernel_code(candidate)
     whole = switched(code, change)
-    if whole is not None and whole.end > whole.start and whole.end - whole.start <= _LONGEST:
+    if whole is not None and _SHORTEST <= whole.end - whole.start <= _LONGEST:
         return candidate.source[whole.start : whole.end], whole.new
     start, end = _grown(code, change)
     before, after = candidate.source[start : change.start], candidate.source[change.end : end]
