@@ -225,9 +225,12 @@ class Job(Frozen):
     audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
     # whether outputs are all that matters: nothing is timed, and nobody asks why one is wrong
     only_outputs: bool = False
-    # with `only_outputs`: all cases are checked, also behind a wrong one; on an emulator on one
-    # input set each, of this number, and a fault counts as a wrong output
+    # with `only_outputs`: all cases are checked, also behind a wrong one, each until one input set
+    # was given, of this number; on an emulator a fault counts as a wrong output
     only_set: int | None = None
+    # on a GPU the longest time without a message while the candidate's code may run, where that is
+    # less than the task allows: of many changed kernels some loop for ever
+    launch_s: float | None = None
     # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
     activity: bool = False
 

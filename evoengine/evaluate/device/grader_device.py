@@ -254,7 +254,8 @@ class GraderDevice:
         """
         used = self._pair is not None and self._pair.jobs > 0
         report = await self._judge_again_if_killed(job, progress)
-        if not used or report.status not in _DOUBTFUL or self._killed_twice:
+        is_changed = job.only_set is not None  # who asks for many changed kernels asks again itself
+        if not used or is_changed or report.status not in _DOUBTFUL or self._killed_twice:
             return report
         progress("it crashed; trying once more in a new process")
         await self._kill_pair()
@@ -285,11 +286,12 @@ class GraderDevice:
         is_run = bool(job.cases) and not job.only_prepares
         runners = await self._provide_pair() if is_run else Runners(used=())
         allowed = (profiling_limits if job.activity else gpu_limits)(self._task.limits)
+        step_s = allowed.step_s if job.launch_s is None else min(allowed.step_s, job.launch_s)
         try:
             answer = await self._grader.ask(
                 lambda number: Run(id=number, job=job, runners=runners),
                 progress,
-                allowed.step_s,
+                step_s,
                 allowed.total_s * job.sittings,
                 self._task.limits.reference_s,
                 self._kill_pair,

@@ -57,6 +57,9 @@ def _call(code: KernelCode, opening: int) -> Iterator[SourceChange]:
         name = tokens.text(begin)
         kind = "conversion dropped" if "2" in name or TYPE_NAME.fullmatch(name) else "call dropped"
         yield code.replaced(begin, closing, f"({tokens.source(first, last)})", kind)
+    innermost = _innermost(code, arguments)
+    if innermost is not None:
+        yield code.replaced(begin, closing, f"({innermost})", "conversions with bits dropped")
     inner = _inner_argument(code, arguments)
     if inner is not None:
         text = tokens.source(*inner)
@@ -74,6 +77,22 @@ def _inner_argument(code: KernelCode, arguments: list[tuple[int, int]]) -> tuple
         return None
     inside = code.extents.arguments(opening)
     return inside[0] if len(inside) == 1 else None
+
+
+def _innermost(code: KernelCode, arguments: list[tuple[int, int]]) -> str | None:
+    """The x of f(g(x) & mask), where bits are taken from a value that is converted there and back;
+    None where the only argument is no such operation.
+    """
+    tokens = code.tokens
+    if len(arguments) != 1:
+        return None
+    first, last = arguments[0]
+    opening = first + 1
+    closing = tokens.partners.get(opening, last)
+    if tokens.text(opening) != "(" or tokens.text(closing + 1) not in ("&", "|", ">>", "<<"):
+        return None
+    inside = code.extents.arguments(opening)
+    return tokens.source(*inside[0]) if len(inside) == 1 else None
 
 
 def _exchanged(code: KernelCode, arguments: list[tuple[int, int]]) -> Iterator[SourceChange]:
@@ -157,6 +176,10 @@ def _wrapped(code: KernelCode) -> Iterator[SourceChange]:
     functions = [*_UNARY, *own_functions(code)]
     tokens = code.tokens
     spots = set(code.values)
+    for opening, closing in tokens.partners.items():  # (signed char)(x)
+        is_cast = code.extents.is_cast(opening - 1) if tokens.text(opening - 1) == ")" else False
+        if tokens.text(opening) == "(" and is_cast and code.function_places[opening]:
+            spots.add((opening + 1, closing - 1))
     for position in range(len(tokens)):
         if code.extents.is_binary(position) and code.function_places[position]:
             for first, last in (

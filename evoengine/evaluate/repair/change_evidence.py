@@ -34,7 +34,9 @@ class ChangeEvidence:
         self._code = code
 
     def of(self, change: SourceChange) -> Evidence:
-        """What speaks for a change of the device code; nothing of one of the plan."""
+        """What speaks for a change of the device code; nothing of one of the plan. Of several
+        changes that are made as one it is that of the first.
+        """
         if change.start < self._code.offset:
             return Evidence()
         names = set(_NAME.findall(change.new))
@@ -45,16 +47,7 @@ class ChangeEvidence:
     @cached_property
     def _unused(self) -> frozenset[str]:
         """The variables that are declared and read nowhere."""
-        code = self._code
-        declared = {item.name: item.position for item in code.names.all if item.position >= 0}
-        uses = {
-            code.tokens.text(place)
-            for place in range(len(code.tokens))
-            if code.tokens.kind(place) == "name"
-            and (found := code.names.at(place)) is not None
-            and found.position != place
-        }
-        return frozenset(declared) - uses
+        return frozenset(item.name for item in self._code.unread)
 
     @cached_property
     def _sequences(self) -> frozenset[tuple[str, ...]]:

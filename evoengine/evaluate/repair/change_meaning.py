@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from evoengine.evaluate.repair.change_hints import hints, named
 from evoengine.evaluate.repair.change_place import ChangePlace
 from evoengine.evaluate.repair.source_change import SourceChange
 
+_OPERATOR = re.compile(r"[-+*/]?=")
 _NARROW = re.compile(r"half|bfloat|fp8|e4m3|e5m2|0xffff")
 
 
@@ -19,6 +21,7 @@ class ChangedText:
     change: SourceChange
     old: str
     place: ChangePlace
+    whole: tuple[str, str] = ("", "")  # the value or statement around it, before and after
 
     @property
     def new(self) -> str:
@@ -52,10 +55,11 @@ class ChangedText:
 def meaning(text: ChangedText) -> str:
     """What was wrong; empty where the kind of the change does not say."""
     kind = text.change.kind.partition(",")[0]
+    more = hints(((text.old, text.new), text.whole), text.place)
     for beginning, words in _MEANINGS:
         if kind.startswith(beginning):
-            return words(text)
-    return f"in {text.where}"
+            return f"{words(text)}{more}"
+    return f"in {text.where}{more}"
 
 
 def _number(text: ChangedText) -> str:
@@ -125,7 +129,8 @@ def _loop(text: ChangedText, fewer: bool) -> str:
 
 
 def _name(text: ChangedText) -> str:
-    return f"{text.old} is taken in place of {text.new} in {text.where}"
+    moved = ", so that it is shifted" if text.change.kind == "name for a number" else ""
+    return f"{text.old} is taken in place of {text.new} in {text.where}{moved}"
 
 
 def _too_many(text: ChangedText) -> str:
@@ -135,6 +140,8 @@ def _too_many(text: ChangedText) -> str:
     bare = removed.strip("+-*/% ")
     if bare == "1":
         return f"off by one: {_shown(removed)} is too many in {text.where}"
+    if bare in ("1.0f", "1.f", "1.0") and removed.endswith("/"):
+        return f"{_shown(removed)} is too many: the reciprocal is taken, in {text.where}"
     if text.change.kind.startswith("factor"):
         return (
             f"{_shown(removed)} is too many (the factor {bare} is applied once too often, or must"
@@ -147,11 +154,18 @@ def _too_many(text: ChangedText) -> str:
 
 def _missing(text: ChangedText) -> str:
     sign = text.added[:1]
+    rest = text.added[1:].strip()
     if sign in "*/%":
         word = {"*": "multiplied by", "/": "divided by", "%": "taken modulo"}[sign]
-        rest = text.added[1:].strip()
-        return f"the factor {rest} is missing, it is not {word} {rest}, in {text.where}"
-    return f"{text.added.lstrip('+ ')} is missing, it is not added, in {text.where}"
+        return f"the factor {named(rest)} is missing, it is not {word} {rest}, in {text.where}"
+    if sign == "-":
+        square = re.fullmatch(r"(\w+) \* \1", rest)
+        what = f"the square of {named(square[1])}" if square else named(rest)
+        moved = ", so that it is shifted" if rest.isdigit() else ""
+        return f"{what} is missing, it is not subtracted{moved}, in {text.where}"
+    moved = ", so that it is shifted or takes the same again" if "int" in text.change.kind else ""
+    what = named(text.added.lstrip("+ "))
+    return f"{what} is missing, it is not added{moved}, in {text.where}"
 
 
 def _call_missing(text: ChangedText) -> str:
@@ -182,9 +196,12 @@ def _fixed(words: str) -> Callable[[ChangedText], str]:
 
 
 def _whole_tiles(text: ChangedText) -> str:
+    what = "left out"
+    if text.place.in_condition and not text.place.loop_variable:
+        what = "left out, so that the last rows or columns are never written or read"
     return (
-        "only whole tiles are taken: the last, incomplete tile (the tail) is left out, in"
-        f" {text.where}"
+        "only whole tiles are taken: the last, incomplete tile (the tail) is"
+        f" {what}, in {text.where}"
     )
 
 
@@ -194,8 +211,11 @@ def _comparison(text: ChangedText) -> str:
 
 
 def _sign(text: ChangedText) -> str:
-    words = {"+": "added in place of subtracted", "-": "subtracted in place of added"}
-    return f"it is {words.get(text.old.strip(), 'of the wrong sign')} in {text.where}"
+    words = {
+        "+": "the sign is wrong, it is added in place of subtracted",
+        "-": "the sign is wrong, it is subtracted in place of added",
+    }
+    return f"{words.get(text.old.strip(), 'it has the wrong sign')} in {text.where}"
 
 
 def _mask(text: ChangedText) -> str:
@@ -249,12 +269,20 @@ def _operator(text: ChangedText) -> str:
 
 
 def _statement_missing(text: ChangedText) -> str:
-    return f"a statement is missing, left out: {_shown(text.new)}, for {text.where}"
+    lanes = ""
+    if "__shfl" in text.new:
+        lanes = ": the sum or maximum is taken over only a part, such as half, of the lanes"
+    return f"a statement is missing, left out: {_shown(text.new)}{lanes}, for {text.where}"
 
 
 def _rescaling(text: ChangedText) -> str:
     target = text.new.partition("*=")[0].strip()
     return f"{target} is not rescaled when the maximum rises: {_shown(text.new)} is missing"
+
+
+def _reset(text: ChangedText) -> str:
+    target = text.new.partition("=")[0].strip()
+    return f"{named(target)} is not set back to zero in each round of a loop: {_shown(text.new)}"
 
 
 def _index(text: ChangedText) -> str:
@@ -267,12 +295,36 @@ def _assignment(text: ChangedText) -> str:
     words = {
         ("=", "+="): "is overwritten, not added up",
         ("+=", "="): "is added up, not overwritten",
-        ("-=", "+="): "is subtracted in place of added",
-        ("+=", "-="): "is added in place of subtracted",
+        ("-=", "+="): "has the wrong sign: it is subtracted in place of added",
+        ("+=", "-="): "has the wrong sign: it is added in place of subtracted",
     }
     target = text.place.target or "it"
-    said = words.get((text.old.strip(), text.new), f"is changed by {text.old}, not by {text.new}")
+    one, other = _OPERATOR.search(text.old), _OPERATOR.search(text.new)
+    pair = (one[0], other[0]) if one and other else ("", "")
+    said = words.get(pair, f"is changed by {text.old}, not by {text.new}")
     return f"{target} {said} in {text.where}"
+
+
+def _unread(text: ChangedText) -> str:
+    name = re.search(r"[A-Za-z_]\w*(?=\[|\.|->)", text.added or text.new)
+    what = name[0] if name else text.added
+    how = "multiplied" if text.added.startswith("*") else "added"
+    return f"{what} is missing, it is not {how}, nothing reads it, in {text.where}"
+
+
+def _layout_of_two(text: ChangedText) -> str:
+    array = text.place.array or "it"
+    return (
+        f"{array} is read in the wrong layout, interleaved in pairs or as two planes one behind the"
+        f" other, so that those of other rows or elements are taken, in {text.where}"
+    )
+
+
+def _square(text: ChangedText) -> str:
+    return (
+        f"the squares are those of {_shown(text.old)}, not of {_shown(text.new)}: what was added to"
+        f" it or subtracted from it (such as a residual or a mean) is missing, in {text.where}"
+    )
 
 
 def _precision(text: ChangedText) -> str:
@@ -346,8 +398,25 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("assignment", _assignment),
     ("call missing", _call_missing),
     ("limit missing", _call_missing),
+    (
+        "conversions with bits",
+        _fixed("values, such as sums, are cut to lower precision (half, bfloat16) in"),
+    ),
     ("conversion", _call_too_many),
     ("two conversions", _precision),
+    ("unread", _unread),
+    ("factor that is read", _unread),
+    ("summand that is read", _unread),
+    ("layout of two", _layout_of_two),
+    ("square of another", _square),
+    ("square not centred", _square),
+    ("condition of a value", _fixed("what must not count is counted (a guard is missing) in")),
+    ("bound missing", _fixed("a bound is missing (min or max), so that it runs over the end, in")),
+    ("clamp missing", _fixed("a limit is missing, the value is not clamped, in")),
+    ("reset", _reset),
+    ("row of an index", _missing),
+    ("stride of", _fixed("the places are in another order, interleaved, rows are mixed up, in")),
+    ("operand negated", _fixed("the sign is wrong, a minus is missing, in")),
     ("call dropped", _call_too_many),
     ("cast", _fixed("a cast (to unsigned, or to another type) is too many in")),
     ("brackets", _fixed("the brackets are wrong: what is in them is applied to too much, in")),

@@ -13,6 +13,10 @@ from collections.abc import Iterator
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence, Evidence
+from evoengine.evaluate.repair.condition_changes import condition_changes
+from evoengine.evaluate.repair.coupled_changes import coupled_changes
+from evoengine.evaluate.repair.sibling_changes import sibling_changes
+from evoengine.evaluate.repair.unread_changes import unread_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -102,8 +106,8 @@ WEIGHTS: dict[str, float] = {
     "power of two in the plan": 1.5,
     "quotient rounded down": 1.5,
     "square missing": 1.5,
-    "summand missing elsewhere": 1.5,
-    "summand missing in an index": 1.5,
+    "summand missing elsewhere, int": 1.5,
+    "summand missing in an index, int": 1.5,
     "summand missing, float": 1.5,
     "swizzle missing": 1.5,
     "times a number": 1.5,
@@ -133,12 +137,31 @@ WEIGHTS: dict[str, float] = {
     "statement missing, other name": 0.7,
     "term of another place, float": 0.7,
     "block for thread": 0.5,
+    "name for another, in a whole statement": 1.5,
+    "name for another, in all places": 1.5,
+    "square of another": 1.5,
+    "square not centred": 1.5,
+    "layout of two": 2.0,
+    "statement missing, beside its like": 2.5,
+    "unread in place of a number": 2.5,
+    "factor that is read nowhere": 2.5,
+    "summand that is read nowhere": 2.5,
+    "condition of a value missing": 1.0,
+    "bound missing": 1.0,
+    "clamp missing": 1.0,
+    "reset missing": 1.5,
+    "row of an index missing": 2.0,
+    "stride of the other one": 1.5,
+    "swizzle missing, of another name": 1.0,
+    "index with another name": 1.0,
+    "operand negated": 1.0,
+    "conversions with bits dropped": 1.5,
 }
 # How much evidence counts. Of a kernel that has a name that nothing reads, half of the mistakes are
 # taken to be that; with the other share the right changes of the same mistakes come early.
 UNUSED_SHARE, FAMILIAR_SHARE = 0.5, 0.3
 _USUAL_WEIGHT = 0.3
-MOST_CHANGES = 8000  # of a kernel: more are never tried in the time there is
+MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (
     number_changes,
     operator_changes,
@@ -148,6 +171,10 @@ _CODE_CHANGES = (
     index_changes,
     statement_changes,
     mask_changes,
+    coupled_changes,
+    sibling_changes,
+    unread_changes,
+    condition_changes,
 )
 
 
@@ -196,16 +223,20 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
 
 def _once(candidate: Candidate, changes: Iterator[SourceChange]) -> list[SourceChange]:
     """The changes without those that write the same program as one before."""
-    seen: set[tuple[int, str, int]] = set()
+    seen: set[tuple[tuple[int, str, int], ...]] = set()
     found = []
     for change in changes:
-        old = candidate.source[change.start : change.end]
-        key = _trimmed(change, old)
-        if old == change.new or key in seen:
+        olds = [candidate.source[item.start : item.end] for item in change.pieces]
+        key = tuple(sorted(map(_trimmed, change.pieces, olds)))
+        if key in seen or any(map(_is_nothing, change.pieces, olds)):
             continue
         seen.add(key)
         found.append(change)
     return found
+
+
+def _is_nothing(change: SourceChange, old: str) -> bool:
+    return old == change.new
 
 
 def _trimmed(change: SourceChange, old: str) -> tuple[int, str, int]:

@@ -10,6 +10,8 @@ from evoengine.evaluate.repair.name_roles import roles_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_ROLES = 4
+_MOST_LOOP_ROLES = 6  # of all that a loop does
+_DESCENDING = (">", ">=", "--", "-=", "/=", ">>=")
 _LONGEST_BODY = 160  # tokens of a loop that is looked at whole
 
 
@@ -29,6 +31,7 @@ class ChangePlace:
     ascends: bool = True  # whether the loop counts upwards
     multiplies: bool = False  # whether its step multiplies or divides
     sign_before: str = ""  # what stands before the change
+    is_upper: bool = False  # whether what is changed is at the right of < or <=
 
     @property
     def words(self) -> str:
@@ -53,7 +56,8 @@ class ChangePlace:
 
     def _roles(self) -> str:
         first = [self.target, self.array, self.loop_variable]
-        roles = roles_of([name for name in (*first, *self.names) if name])[:_MOST_ROLES]
+        most = _MOST_LOOP_ROLES if self.loop_variable else _MOST_ROLES
+        roles = roles_of([name for name in (*first, *self.names) if name])[:most]
         more = ["a reduction over the lanes of a warp"] if self.is_reduction else []
         said = [*more, *roles]
         return f" ({', '.join(said)})" if said else ""
@@ -81,10 +85,10 @@ def place_of(code: KernelCode, change: SourceChange) -> ChangePlace:
         ),
         "",
     )
-    target = _target(code, first, last)
+    target = _target(code, first, last, position)
     return ChangePlace(
         target=target,
-        loop_variable=_loop_variable(code, loop) if loop is not None else "",
+        loop_variable=code.loop_variable(position),
         loop_part=_loop_part(code, loop, position) if loop is not None else "",
         array=array,
         function=_function(code, position),
@@ -92,9 +96,10 @@ def place_of(code: KernelCode, change: SourceChange) -> ChangePlace:
         is_reduction=any("__shfl" in tokens.text(place) for place in range(first, last + 1)),
         is_store=target == array != "",
         names=tuple(dict.fromkeys(names)),
-        ascends=loop is None or not _head_has(code, loop, (">", ">=")),
+        ascends=loop is None or not _head_has(code, loop, _DESCENDING),
         multiplies=loop is not None and _head_has(code, loop, ("*=", "/=", ">>=", "<<=")),
         sign_before=tokens.text(position - 1),
+        is_upper=any(tokens.text(item) in ("<", "<=") for item in range(position - 4, position)),
     )
 
 
@@ -104,6 +109,8 @@ def _statement(code: KernelCode, position: int) -> tuple[int, int]:
     """
     tokens = code.tokens
     first, last = code.extents.statement(position)
+    if tokens.text(first - 1) == "{" and tokens.text(first - 2) == "=":  # a list of values
+        first = code.extents.statement(first - 2)[0]
     around = tokens.enclosing[position]
     while around >= 0 and tokens.text(around) in ("(", "["):
         if tokens.text(around - 1) in ("for", "if", "while") and around in tokens.partners:
@@ -116,31 +123,35 @@ def _statement(code: KernelCode, position: int) -> tuple[int, int]:
     return first, last
 
 
-def _target(code: KernelCode, first: int, last: int) -> str:
-    """The variable that is written last before the first assignment behind any head of a loop."""
+def _target(code: KernelCode, first: int, last: int, position: int) -> str:
+    """The variable that is written by the assignment next before `position`, or by the first one
+    behind it, heads of loops left out; empty where there is none.
+    """
     tokens = code.tokens
+    target = ""
     for place in range(first, last + 1):
+        if target and place > position:
+            break
         around = tokens.enclosing[place]
         in_head = around >= 0 and tokens.text(around) == "(" and tokens.text(around - 1) == "for"
         if tokens.text(place) in ASSIGNMENTS and not in_head:
-            name = place - 1
-            while name > first and tokens.text(name) in ("]", ")"):
-                name = tokens.partners.get(name, name) - 1
-            return tokens.text(name) if tokens.kind(name) == "name" else ""
+            target = _written(code, first, place) or target
         is_call = tokens.kind(place) == "name" and tokens.text(place + 1) == "("
-        if is_call and tokens.text(place) in ("store", "atomicAdd", "atomicMax"):
+        if not target and is_call and tokens.text(place) in ("store", "atomicAdd", "atomicMax"):
             inside = [item for item in range(place + 2, last) if code.names.at(item) is not None]
             return tokens.text(inside[0]) if inside else ""
-    return ""
+    return target
 
 
-def _loop_variable(code: KernelCode, loop: int) -> str:
-    opening = loop + 1
-    closing = code.tokens.partners.get(opening, opening)
-    for place in range(opening, closing):
-        if code.tokens.text(place) in ASSIGNMENTS:
-            return code.tokens.text(place - 1)
-    return ""
+def _written(code: KernelCode, first: int, assignment: int) -> str:
+    """The variable at the left of an assignment; of a member the variable that has it."""
+    tokens, name = code.tokens, assignment - 1
+    while name > first and (
+        tokens.text(name) in ("]", ")") or tokens.text(name - 1) in (".", "->")
+    ):
+        is_member = tokens.kind(name) == "name"
+        name = name - 2 if is_member else tokens.partners.get(name, name) - 1
+    return tokens.text(name) if tokens.kind(name) == "name" else ""
 
 
 def _head_has(code: KernelCode, loop: int, signs: tuple[str, ...]) -> bool:

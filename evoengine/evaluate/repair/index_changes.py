@@ -24,3 +24,8 @@ def index_changes(code: KernelCode) -> Iterator[SourceChange]:
                 same = other == tokens.text(array)
                 kind = "index of the same array" if same else "index of another array"
                 yield code.replaced(first, last, text, kind)
+        for text, (begin, end, _) in known.items():
+            if text != own:
+                for other in code.with_other_name(begin, end, first):
+                    if other != own and other not in known:
+                        yield code.replaced(first, last, other, "index with another name")

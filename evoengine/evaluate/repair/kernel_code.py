@@ -11,6 +11,8 @@ from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS, Extents
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.source_tokens import TokenList
 
+_NEAREST = 6  # variables in place of one that means nothing, the last declared first
+
 
 class KernelCode:
     """The device code of a candidate, whose header is blanked; `offset` of it is left out.
@@ -85,6 +87,17 @@ class KernelCode:
                 return place - 1
             place = self.tokens.enclosing[place]
         return None
+
+    def loop_variable(self, position: int) -> str:
+        """The variable of the loop in whose head a token stands; empty outside of heads."""
+        loop = self.loop_of(position)
+        if loop is None:
+            return ""
+        opening = loop + 1
+        for place in range(opening, self.tokens.partners.get(opening, opening)):
+            if self.tokens.text(place) in ASSIGNMENTS:
+                return self.tokens.text(place - 1)
+        return ""
 
     def atoms(self) -> Iterator[tuple[int, int, str]]:
         """Each use of a variable, or of a number of the grid: first and last token, and its
@@ -203,6 +216,50 @@ class KernelCode:
             if found is not None and not found.position < position <= found.last:
                 return False
         return True
+
+    def with_other_name(self, first: int, last: int, position: int) -> Iterator[str]:
+        """The tokens `first` to `last` with a variable of `position` in place of the only one that
+        means nothing there: a loop's variable has another name in another loop.
+        """
+        foreign: dict[str, list[int]] = {}
+        for place in range(first, last + 1):
+            found = self.names.at(place) if self.tokens.kind(place) == "name" else None
+            if found is not None and not found.position < position <= found.last:
+                foreign.setdefault(found.name, []).append(place)
+        if len(foreign) != 1:
+            return
+        places = next(iter(foreign.values()))
+        item = self.names.at(places[0])
+        assert item is not None
+        start, _ = self.tokens.span(first, last)
+        for other in self.visible(position, item.sort)[:_NEAREST]:
+            text = self.tokens.source(first, last)
+            for place in reversed(places):
+                left, right = self.tokens.span(place, place)
+                text = text[: left - start] + other.name + text[right - start :]
+            yield text
+
+    @cached_property
+    def unread(self) -> tuple[DeclaredName, ...]:
+        """The variables that are declared and read nowhere."""
+        used = {
+            self.tokens.text(place)
+            for place in range(len(self.tokens))
+            if self.tokens.kind(place) == "name"
+            and (found := self.names.at(place)) is not None
+            and found.position != place
+        }
+        return tuple(
+            item for item in self.names.all if item.position >= 0 and item.name not in used
+        )
+
+    def function_of(self, position: int) -> int:
+        """The { of the function around a token; -1 outside of all."""
+        place, found = position, -1
+        while (place := self.tokens.enclosing[place]) >= 0:
+            if self.tokens.text(place) == "{":
+                found = place
+        return found
 
     @cached_property
     def values(self) -> tuple[tuple[int, int], ...]:

@@ -13,7 +13,7 @@ _ROLES = (
     (r"scale|scales|factor|steps", "scale"),
     (r"mean|mu|average|offset|shift", "mean"),
     (r"variance|var|deviation|std|inverse|rstd", "variance"),
-    (r"weight|weights|prob|probs|p", "weights"),
+    (r"weight|weights|prob|probs|p|w|gamma", "weights"),
     (r"bias", "bias"),
     (r"seen|visible|masked|mask|causal|inside|valid|hidden", "mask"),
     (r"key|keys|k|kv|ks", "keys"),

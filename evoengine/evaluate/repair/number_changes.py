@@ -40,6 +40,8 @@ def _whole(code: KernelCode, position: int) -> Iterator[SourceChange]:
         "one less": value - 1,
         "four times": 4 * value,
         "a quarter": value // 4 if value % 4 == 0 else value,
+        "eight times": 8 * value,
+        "an eighth": value // 8 if value % 8 == 0 else value,
         "set to zero": 0,
         "set to one": 1,
     }

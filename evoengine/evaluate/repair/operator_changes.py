@@ -92,6 +92,10 @@ def _whole_tiles(code: KernelCode) -> Iterator[SourceChange]:
                 if inner and tokens.enclosing[place] == tokens.enclosing[position]:
                     new = f"{tokens.source(left[0], place - 1)} < {tokens.source(*right)}"
                     yield code.replaced(left[0], right[1], new, "bound of whole tiles")
+                    variable = code.loop_variable(position)
+                    if variable:
+                        new = f"{variable} < {tokens.source(*right)}"
+                        yield code.replaced(left[0], right[1], new, "bound of whole tiles")
         elif text == "/" and left[0] <= left[1] and right[0] <= right[1]:
             above, below = tokens.source(*left), tokens.source(*right)
             new = f"(({above}) + ({below}) - 1) / {below}"
@@ -125,6 +129,12 @@ def _negated(code: KernelCode) -> Iterator[SourceChange]:
         text = code.tokens.source(first, last)
         if _is_float(code, first, last):
             yield code.replaced(first, last, f"-({text})", "value negated")
+    for position in range(len(code.tokens)):
+        if code.tokens.text(position) in ("*", "/", "+") and code.extents.is_binary(position):
+            first, last = code.extents.operand_before(position)
+            if first <= last and code.function_places[first] and _is_float(code, first, last):
+                text = code.tokens.source(first, last)
+                yield code.replaced(first, last, f"-({text})", "operand negated")
 
 
 def _is_float(code: KernelCode, first: int, last: int) -> bool:

@@ -13,6 +13,7 @@ from evoengine.evaluate.repair.switched_change import switched
 from evoengine.records import Diagnosis, DiagnosisKind
 
 _LONGEST = 90  # characters of a text that is shown
+_SHORTEST = 8  # shorter ones are shown with some of their line
 
 
 def finding(candidate: Candidate, found: FoundRepairs) -> Diagnosis | None:
@@ -44,19 +45,31 @@ def _sentence(candidate: Candidate, change: SourceChange, old: str, new: str, ot
     code = kernel_code(candidate)
     in_header = change.start < code.offset
     place = ChangePlace(target="the launch plan") if in_header else place_of(code, change)
-    text = ChangedText(change, candidate.source[change.start : change.end], place)
+    text = ChangedText(change, candidate.source[change.start : change.end], place, (old, new))
     more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
     return (
         f"Line {change.line(candidate.source)}: with {_quoted(new)} in place of {_quoted(old)}"
-        f" every output of every case is right{more}: {meaning(text)}."
+        f"{_along(candidate, change)} every output of every case is right{more}: {meaning(text)}."
     )
+
+
+def _along(candidate: Candidate, change: SourceChange) -> str:
+    """What is changed along with it, where a mistake stands in several places."""
+    if not change.others:
+        return ""
+    other = change.others[0]
+    old = candidate.source[other.start : other.end]
+    if {item.new for item in change.pieces} == {change.new}:
+        count = len(change.others)
+        return f" and alike in {count} other place{'s' * (count > 1)}"
+    return f", and in line {other.line(candidate.source)} {_quoted(other.new)} for {_quoted(old)},"
 
 
 def _texts(candidate: Candidate, change: SourceChange) -> tuple[str, str]:
     """What stands there before and after, as a whole value or statement where it is short."""
     code = kernel_code(candidate)
     whole = switched(code, change)
-    if whole is not None and whole.end > whole.start and whole.end - whole.start <= _LONGEST:
+    if whole is not None and _SHORTEST <= whole.end - whole.start <= _LONGEST:
         return candidate.source[whole.start : whole.end], whole.new
     start, end = _grown(code, change)
     before, after = candidate.source[start : change.start], candidate.source[change.end : end]

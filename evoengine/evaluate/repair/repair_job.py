@@ -64,7 +64,8 @@ class ChangeCompiler:
         for _ in range(ATTEMPTS):
             if not numbered or plan is None:
                 return None
-            written = switched_source(self._candidate.source, self._header_end, numbered)
+            pieces = [(number, piece) for number, item in numbered for piece in item.pieces]
+            written = switched_source(self._candidate.source, self._header_end, pieces)
             built = await self._build(self._candidate, plan, written.text[self._header_end :])
             if built.status == "ok":
                 cases = tuple(_selecting(plan, built, number) for number, _ in numbered)

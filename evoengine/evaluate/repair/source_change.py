@@ -10,17 +10,26 @@ class SourceChange:
     """`new` in place of what stands from `start` to `end` of the source.
 
     `kind` says what sort of mistake it mends; change_order.WEIGHTS has the likely ones, and
-    change_meaning the words for each.
+    change_meaning the words for each. A mistake that was written down in several places is mended
+    in all of them: `others` do not overlap with it, nor with one another.
     """
 
     start: int
     end: int
     new: str
     kind: str
+    others: tuple[SourceChange, ...] = ()  # made along with it, at other places
+
+    @property
+    def pieces(self) -> tuple[SourceChange, ...]:
+        """It and those that are made along with it."""
+        return (self, *self.others)
 
     def applied(self, source: str) -> str:
         """The source with the change."""
-        return source[: self.start] + self.new + source[self.end :]
+        for piece in sorted(self.pieces, key=lambda item: (item.start, item.end), reverse=True):
+            source = source[: piece.start] + piece.new + source[piece.end :]
+        return source
 
     def line(self, source: str) -> int:
         """The line of the change, from 1."""

@@ -99,12 +99,17 @@ def _rescaled(code: KernelCode) -> Iterator[SourceChange]:
             for item in code.visible(last, "float")
             if item.name not in {f.name for f in factors}
         ]
+        declared_together: dict[int, list[str]] = {}
+        for item in running:
+            if not item.is_parameter:
+                declared_together.setdefault(item.declaration, []).append(item.name)
         for factor in factors:
-            for item in running:
-                if not item.is_parameter:
-                    yield code.inserted(
-                        last, f" {item.name} *= {factor.name};", "rescaling missing"
-                    )
+            for names in declared_together.values():
+                for name in names:
+                    yield code.inserted(last, f" {name} *= {factor.name};", "rescaling missing")
+                if len(names) > 1:
+                    new = "".join(f" {name} *= {factor.name};" for name in names)
+                    yield code.inserted(last, new, "rescaling missing")
 
 
 def _guarded(code: KernelCode) -> Iterator[SourceChange]:

@@ -7,8 +7,9 @@ arguments of templates, types, constants) cannot be switched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -38,10 +39,30 @@ class SwitchedChange:
     end: int
     new: str
     form: Form
+    others: tuple[SwitchedChange, ...] = ()  # chosen along with it, at other places
+
+    @property
+    def pieces(self) -> tuple[SwitchedChange, ...]:
+        """It and those that are chosen along with it."""
+        return (self, *self.others)
 
 
 def switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
-    """The change as an alternative; None where it cannot be one."""
+    """The change as an alternative, in each of its places; None where it cannot be one."""
+    pieces = [_one_switched(code, piece) for piece in change.pieces]
+    found = [replace(piece, change=change) for piece in pieces if piece is not None]
+    if len(found) < len(pieces) or _overlap(found):
+        return None
+    return replace(found[0], others=tuple(found[1:]))
+
+
+def _overlap(pieces: list[SwitchedChange]) -> bool:
+    """Whether one of the pieces stands in another: only one of two alternatives can be chosen."""
+    ordered = sorted(pieces, key=lambda item: item.start)
+    return any(one.end > other.start for one, other in pairwise(ordered))
+
+
+def _one_switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
     if change.start < code.offset:
         return None
     if change.start == change.end and change.new.rstrip().endswith(";"):

@@ -10,6 +10,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _LONGEST_TERM = 14  # tokens: longer ones are seldom repeated
 _MOST_TERMS = 60  # of a kernel, the shortest first
+_NEAREST = 6  # variables, the last declared first
 
 
 def term_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -18,6 +19,53 @@ def term_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _added_names(code)
     yield from _added_terms(code)
     yield from _swizzled(code)
+    yield from _rows(code)
+
+
+def _rows(code: KernelCode) -> Iterator[SourceChange]:
+    """The row of an index that has the column alone: i made i + row * N; and a + 8 * b in place of
+    2 * a + b.
+    """
+    tokens = code.tokens
+    for _, first, last in code.indices:
+        names = [item for item in code.visible(last, "int") if not item.name.isupper()]
+        near = [item for item in names if not item.is_parameter][:_NEAREST]
+        sizes = [
+            item for item in code.visible(last, "int") if item.is_parameter or item.name.isupper()
+        ]
+        text = tokens.source(first, last)
+        for item in near:
+            for size in sizes:
+                if item.name != size.name and size.name not in text:
+                    new = f" + size_t({item.name}) * {size.name}"
+                    yield code.inserted(last, new, "row of an index missing")
+    yield from _strided(code)
+
+
+def _strided(code: KernelCode) -> Iterator[SourceChange]:
+    tokens = code.tokens
+    numbers = sorted(
+        {
+            token.text
+            for token in tokens.tokens
+            if token.kind == "number" and token.text.isdigit() and 2 <= int(token.text) <= 64
+        },
+        key=int,
+    )
+    for position in range(len(tokens)):
+        if tokens.text(position) != "+" or not code.extents.is_binary(position):
+            continue
+        left, right = code.extents.operand_before(position), code.extents.operand_behind(position)
+        for one, other in ((left, right), (right, left)):
+            scaled = one[1] - one[0] == 2 and tokens.text(one[0] + 1) == "*"
+            if not scaled or other[0] != other[1] or tokens.kind(other[0]) != "name":
+                continue
+            names = [place for place in (one[0], one[1]) if tokens.kind(place) == "name"]
+            if len(names) != 1 or left[0] > left[1]:
+                continue
+            for number in numbers:
+                new = f"{tokens.text(names[0])} + {number} * {tokens.text(other[0])}"
+                yield code.replaced(left[0], right[1], new, "stride of the other one")
 
 
 def _swizzled(code: KernelCode) -> Iterator[SourceChange]:
@@ -28,13 +76,18 @@ def _swizzled(code: KernelCode) -> Iterator[SourceChange]:
         for position in range(len(tokens))
         if tokens.text(position) == "^" and code.extents.is_binary(position)
     }
-    for first, last in _spots(code):
+    for first, last in spots_of(code):
         if "^" in tokens.source(first, last):
             continue
         for text, pair in known.items():
-            if pair[0] <= pair[1] and code.can_stand(*pair, first):
-                new = f"(({tokens.source(first, last)}) ^ ({text}))"
-                yield code.replaced(first, last, new, "swizzle missing")
+            if pair[0] > pair[1]:
+                continue
+            own = tokens.source(first, last)
+            if code.can_stand(*pair, first):
+                yield code.replaced(first, last, f"(({own}) ^ ({text}))", "swizzle missing")
+            for other in code.with_other_name(*pair, first):
+                new = f"(({own}) ^ ({other}))"
+                yield code.replaced(first, last, new, "swizzle missing, of another name")
 
 
 def _dropped(code: KernelCode) -> Iterator[SourceChange]:
@@ -100,7 +153,7 @@ def _dropped_kind(operator: str) -> str:
     return "factor too many" if PRECEDENCE[operator] == 10 else "term too many"
 
 
-def _spots(code: KernelCode) -> Iterator[tuple[int, int]]:
+def spots_of(code: KernelCode) -> Iterator[tuple[int, int]]:
     """First and last token of each operand of + and -, and of each whole value without any."""
     tokens, extents = code.tokens, code.extents
     found: set[tuple[int, int]] = set(code.values)
@@ -119,16 +172,16 @@ def _spots(code: KernelCode) -> Iterator[tuple[int, int]]:
 
 def _added_names(code: KernelCode) -> Iterator[SourceChange]:
     """A factor, divisor or summand that is a variable."""
-    for first, last in _spots(code):
+    for first, last in spots_of(code):
         in_index = code.in_index(first)
-        sorts = _sorts(code, first, last)
+        sorts = sorts_between(code, first, last)
         if "int" in sorts and not sorts & {"float", "array"}:
             yield from _added_integers(code, first, last, in_index)
         elif sorts & {"float", "array"}:
             yield from _added_floats(code, first, last)
 
 
-def _sorts(code: KernelCode, first: int, last: int) -> set[str]:
+def sorts_between(code: KernelCode, first: int, last: int) -> set[str]:
     """The sorts of the names between two tokens that stand in no index."""
     found, place = set(), first
     while place <= last:
@@ -155,7 +208,7 @@ def _added_integers(
     for number in (2, 4, 8):
         yield _times(code, first, last, f"* {number}", "times a number")
     for item in code.visible(last, "int"):
-        yield code.inserted(last, f" + {item.name}", f"summand missing {where}")
+        yield code.inserted(last, f" + {item.name}", f"summand missing {where}, int")
         sized = item.is_parameter or item.name.isupper()
         if sized:
             for sign in ("*", "/", "%"):
@@ -191,8 +244,8 @@ def _times(code: KernelCode, first: int, last: int, factor: str, kind: str) -> S
 def _added_terms(code: KernelCode) -> Iterator[SourceChange]:
     """A term of another place of the kernel, added or multiplied, where its names are known."""
     terms = _terms(code)
-    for first, last in _spots(code):
-        sorts = _sorts(code, first, last)
+    for first, last in spots_of(code):
+        sorts = sorts_between(code, first, last)
         own = code.tokens.source(first, last)
         for text, (begin, end), is_float in terms:
             if is_float != bool(sorts & {"float", "array"}) or text in own:
@@ -219,7 +272,7 @@ def _terms(code: KernelCode) -> list[tuple[str, tuple[int, int], bool]]:
         ):
             if not first < last < first + _LONGEST_TERM:
                 continue
-            sorts = _sorts(code, first, last)
+            sorts = sorts_between(code, first, last)
             text = code.tokens.source(first, last)
             if (sorts and not sorts & {"pointer"}) or "[" in text:
                 is_float = bool(sorts & {"float", "array", "pointer"})

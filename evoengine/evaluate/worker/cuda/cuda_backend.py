@@ -157,7 +157,9 @@ class CudaBackend:
         plan = compiled.plan
         waiting = drawn(self.pool.sets(plan.case), len(self.pool.sets(plan.case)))
         baseline = job.baselines.get(plan.case)
-        if baseline is not None:
+        if job.only_set is not None:
+            waiting = [item for item in waiting if item.number == job.only_set]
+        elif baseline is not None:
             timed = timed_sets(waiting)
             waiting = [
                 *one_of_each_distribution(timed),
