@@ -60,7 +60,9 @@ class Counts:
     lines: float = 0.0
     local_sectors: float = 0.0  # of local memory: stacks and spills
     frame_bytes: float = 0.0  # of local memory that one thread has
-    atomics: float = 0.0  # lanes with an atomic operation on global memory
+    atomics: float = 0.0  # requests with an atomic operation on global memory
+    # atomic operations of the whole launch on the address of global memory that has the most
+    same_address: float = 0.0
     unique_bytes: float = 0.0  # of global memory that the whole launch accesses
     # warp instructions of the block with the most; 0 if unknown
     most_issued: float = 0.0
@@ -79,7 +81,13 @@ class Counts:
         }
         most = {
             name: max(getattr(self, name), getattr(other, name))
-            for name in ("most_issued", "common_sectors", "frame_bytes", "warp_skew")
+            for name in (
+                "most_issued",
+                "common_sectors",
+                "frame_bytes",
+                "warp_skew",
+                "same_address",
+            )
         }
         return Counts(**(sums | most), pieces=self.pieces + other.pieces)
 
@@ -145,6 +153,7 @@ _OF_LAUNCH = (
     "common_sectors",
     "frame_bytes",
     "warp_skew",
+    "same_address",
     "pieces",
 )
 

@@ -68,6 +68,8 @@ _NO_RESULT = frozenset(
 # iterations of a loop without a known trip count that follow one another in machine code: the usual
 # factor of LLVM and nvcc
 UNROLLED = 4
+# rounds of a loop are a whole number each time if their mean is so near to one
+SAME_ROUNDS = 1e-3
 # PTX instructions of all these iterations: a longer body is repeated less often. Estimate.
 UNROLLED_INSTRUCTIONS = 256
 _ORDERS = frozenset(("bar", "barrier", "membar", "fence"))  # later instructions wait for these
@@ -132,12 +134,14 @@ class _DependencyChain:
 _EMPTY = _DependencyChain()
 
 
-def instruction_mix(code: Sequence[Instruction | Step], *, repeats: bool = False) -> InstructionMix:
+def instruction_mix(
+    code: Sequence[Instruction | Step], *, rounds: float | None = None
+) -> InstructionMix:
     """The instruction mix of straight-line code.
 
-    `repeats`: it is the whole body of a loop. GPU compilers unroll such loops, so that the loads of
-    several iterations overlap, unless one iteration needs what another loads, or may load what
-    another stores.
+    `rounds`: it is the whole body of a loop that compilers unroll, with so many rounds each time it
+    is entered. So the loads of several iterations overlap, unless one needs what another loads, or
+    may load what another stores; those that are left over run one by one.
     """
     steps = [item if isinstance(item, Step) else Step(item) for item in code]
     builder = CountsBuilder()
@@ -150,16 +154,33 @@ def instruction_mix(code: Sequence[Instruction | Step], *, repeats: bool = False
         wavefronts += step.share * (memory.wavefronts if memory else cost.wavefronts)
         sectors += step.share * (memory.l2_sectors if memory else cost.sectors)
         lines += step.share * (memory.lines if memory else cost.lines)
-    rounds = 1
-    if repeats:
-        rounds = max(1, min(UNROLLED, UNROLLED_INSTRUCTIONS // max(1, len(steps))))
+    delays = _delays_of_loop(steps, rounds) if rounds else _delays_of(steps, 1)
+    return InstructionMix(builder.instructions, builder.flops, delays, wavefronts, sectors, lines)
+
+
+def _delays_of_loop(steps: Sequence[Step], rounds: float) -> dict[str, float]:
+    """The delays of one iteration, a mean over all that follow one another."""
+    unrolled = max(1, min(UNROLLED, UNROLLED_INSTRUCTIONS // max(1, len(steps))))
+    if abs(rounds - round(rounds)) < SAME_ROUNDS:
+        left = round(rounds) % unrolled
+    else:  # it differs from time to time
+        left = min((unrolled - 1) / 2, rounds)
+    together, alone = _delays_of(steps, unrolled), _delays_of(steps, 1)
+    share = left / rounds
+    return {
+        name: share * alone.get(name, 0.0) + (1 - share) * together.get(name, 0.0) / unrolled
+        for name in alone | together
+    }
+
+
+def _delays_of(steps: Sequence[Step], iterations: int) -> dict[str, float]:
+    """The delays of the longest chain of so many iterations."""
     chains = _Chains()
-    for _ in range(rounds):
+    for _ in range(iterations):
         for step in steps:
             chains.follow(step)
         chains.end_iteration(steps)
-    delays = {name: count / rounds for name, count in chains.longest.total().items()}
-    return InstructionMix(builder.instructions, builder.flops, delays, wavefronts, sectors, lines)
+    return chains.longest.total()
 
 
 class _Chains:

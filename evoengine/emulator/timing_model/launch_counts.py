@@ -9,12 +9,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
+from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.check.findings import AccessCounts
+from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
 from evoengine.emulator.timing_model.diverging_code import diverging_code
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.loop_counters import may_wrap
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
-from evoengine.emulator.timing_model.straight_code import StraightCode, straight_code
+from evoengine.emulator.timing_model.straight_code import (
+    StraightCode,
+    entries,
+    straight_code,
+)
 from evoengine.emulator.timing_model.waiting import without_waiting
 from evoengine.emulator.timing_model.work_queues import takes_work
 
@@ -37,24 +44,49 @@ def counts_from_reports(
         raise ValueError("expected a report of checked mode, got one without counts of accesses")
     executions = fast.counters[:, 0].tolist()
     times = without_waiting(fast.lowered.cfg, executions)
-    memory, diverging = _memory(checked), diverging_code(fast.lowered.cfg)
+    cfg, work = fast.lowered.cfg, fast.block_work.tolist()
+    memory, diverging, unread = _memory(checked), diverging_code(cfg), _unread(cfg)
     code = [
-        (_mix(piece, fast.lowered.cfg, times, memory, diverging), times[piece.first])
-        for piece in straight_code(fast.lowered.cfg, times)
+        (_mix(piece, cfg, times, memory, diverging, unread), times[piece.first])
+        for piece in straight_code(cfg, times)
     ]
     counts = counts_from_mixes(
         code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
     )
-    cfg, work = fast.lowered.cfg, fast.block_work.tolist()
     if not takes_work(cfg):
         counts = with_block_work(counts, work)
+    worth = _blocks_worth(checked, work)
     return replace(
-        with_accesses(
-            counts, checked.accesses, checked.blocks_run, worth=_blocks_worth(checked, work)
-        ),
+        with_accesses(counts, checked.accesses, checked.blocks_run, worth=worth),
+        same_address=_on_same_address(fast, checked),
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
+
+
+def _on_same_address(fast: LaunchReport, checked: LaunchReport) -> float:
+    """Atomic operations of the whole grid on the address that has the most. What only one of the
+    checked blocks adds to says nothing of the others.
+    """
+    found, counted = checked.contention, _atomics_executed(checked)
+    if checked.blocks_run == checked.blocks or not counted:
+        return found.most
+    return max(found.most, found.most_common * _atomics_executed(fast) / counted)
+
+
+def _atomics_executed(report: LaunchReport) -> float:
+    """Executions, by warps, of instructions with an atomic operation beyond shared memory."""
+    nodes, executions = report.lowered.cfg.nodes, report.counters[:, 0].tolist()
+    return float(
+        sum(
+            times * sum(item.op in ("atom", "red") and not _is_shared(item) for item in own)
+            for times, own in zip(executions, (node.instructions for node in nodes), strict=True)
+        )
+    )
+
+
+def _is_shared(item: Instruction) -> bool:
+    return any(word.startswith("shared") for word in item.modifiers)
 
 
 def _memory(checked: LaunchReport) -> Mapping[tuple[int, int], SiteMemory]:
@@ -77,13 +109,14 @@ def _mix(
     times: Sequence[float],
     memory: Mapping[tuple[int, int], SiteMemory],
     diverging: frozenset[int],
+    unread: frozenset[str],
 ) -> InstructionMix:
     """The instruction mix of a piece of code; what runs under a condition counts by the share of
-    its executions.
+    its executions. `unread`: registers that nothing reads.
     """
     steps = [
         Step(
-            item,
+            _as_compiled(item, unread),
             times[number] / times[piece.first] if times[piece.first] else 0.0,
             piece.conditions[number],
             memory.get((number, place)),
@@ -93,7 +126,28 @@ def _mix(
         for place, item in enumerate(cfg.nodes[number].instructions)
         if not (piece.is_predicated(number) and item.op == "bra")
     ]
-    return instruction_mix(steps, repeats=piece.repeats)
+    whole = [step.instruction for step in steps]
+    if not piece.repeats or may_wrap(whole):
+        return instruction_mix(steps)
+    entered = entries(cfg, piece, times)
+    return instruction_mix(steps, rounds=times[piece.first] / entered if entered else None)
+
+
+def _unread(cfg: ControlFlowGraph) -> frozenset[str]:
+    """The registers that no instruction reads."""
+    items = [item for node in cfg.nodes for item in node.instructions]
+    return frozenset({name for item in items for name in written(item)}).difference(
+        *(read(item) for item in items)
+    )
+
+
+def _as_compiled(item: Instruction, unread: frozenset[str]) -> Instruction:
+    """An atomic operation whose result nothing reads has none in machine code: RED in place of
+    ATOM, and nothing waits for it.
+    """
+    if item.op == "atom" and unread.issuperset(written(item)):
+        return replace(item, op="red", operands=item.operands[1:])
+    return item
 
 
 def _warp_skew(report: LaunchReport, executions: Sequence[float], times: Sequence[float]) -> float:
