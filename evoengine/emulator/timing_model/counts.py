@@ -23,7 +23,8 @@ class CodePiece:
     delays: Mapping[str, float] = field(default_factory=_nothing)
     # of shared and of global memory: as counted, else without bank conflicts and coalesced
     wavefronts: float = 0.0
-    sectors: float = 0.0  # from and to L2
+    sectors: float = 0.0  # from and to L2, other than of copies
+    copy_sectors: float = 0.0  # of asynchronous copies: nothing waits for them where they stand
     lines: float = 0.0  # of 128 bytes of global and local memory that L1 looks up
 
 
@@ -127,7 +128,8 @@ class Counts:
                 flops,
                 delays,
                 self.shared_wavefronts / self.warps,
-                self.l2_sectors / self.warps,
+                (self.l2_sectors - self.copy_sectors) / self.warps,
+                self.copy_sectors / self.warps,
                 self.lines / self.warps,
             ),
         )

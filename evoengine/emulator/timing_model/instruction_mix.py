@@ -104,6 +104,7 @@ class InstructionMix:
     wavefronts: float
     # of global memory from and to L2: as counted, else with coalesced accesses
     sectors: float
+    copy_sectors: float = 0.0  # of asynchronous copies, which are not among those
     # of 128 bytes that L1 looks up, of global and local memory
     lines: float = 0.0
 
@@ -145,17 +146,23 @@ def instruction_mix(
     """
     steps = [item if isinstance(item, Step) else Step(item) for item in code]
     builder = CountsBuilder()
-    wavefronts = sectors = lines = 0.0
+    wavefronts = sectors = copied = lines = 0.0
     for step in steps:
         cost, memory = classify(step.instruction.op, step.instruction.modifiers), step.memory
         flops = {cost.tensor_kind: cost.tensor_flops} if cost.tensor_flops else {}
         requests = memory.requests if memory else cost.memory_instructions
         builder.add(_by_pipe(cost, requests), flops, {}, step.share)
         wavefronts += step.share * (memory.wavefronts if memory else cost.wavefronts)
-        sectors += step.share * (memory.l2_sectors if memory else cost.sectors)
+        moved = step.share * (memory.l2_sectors if memory else cost.sectors)
+        if step.instruction.op == "cp":
+            copied += moved
+        else:
+            sectors += moved
         lines += step.share * (memory.lines if memory else cost.lines)
     delays = _delays_of_loop(steps, rounds) if rounds else _delays_of(steps, 1)
-    return InstructionMix(builder.instructions, builder.flops, delays, wavefronts, sectors, lines)
+    return InstructionMix(
+        builder.instructions, builder.flops, delays, wavefronts, sectors, copied, lines
+    )
 
 
 def _delays_of_loop(steps: Sequence[Step], rounds: float) -> dict[str, float]:
@@ -291,7 +298,7 @@ def _delays(instruction: Instruction, cost: Cost, memory: SiteMemory | None) -> 
     if memory is None or cost.delay not in ("global", "shared", "local"):
         return {cost.delay: cost.steps}
     found: dict[str, float] = {}
-    if memory.wavefronts:
+    if memory.wavefronts or (cost.delay == "shared" and not memory.lines):
         return {"shared": cost.steps}
     if cost.delay == "local":
         found["local"] = cost.steps

@@ -12,9 +12,11 @@ from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.ptx.syntax import Instruction
+from evoengine.emulator.timing_model.alignment import alignments
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
 from evoengine.emulator.timing_model.diverging_code import diverging_code
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.joined_loads import joined
 from evoengine.emulator.timing_model.loop_counters import may_wrap
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
 from evoengine.emulator.timing_model.straight_code import (
@@ -45,19 +47,23 @@ def counts_from_reports(
     executions = fast.counters[:, 0].tolist()
     times = without_waiting(fast.lowered.cfg, executions)
     cfg, work = fast.lowered.cfg, fast.block_work.tolist()
-    memory, diverging, unread = _memory(checked), diverging_code(cfg), _unread(cfg)
-    code = [
-        (_mix(piece, cfg, times, memory, diverging, unread), times[piece.first])
-        for piece in straight_code(cfg, times)
-    ]
+    code = _Code(cfg, times, _memory(checked))
+    pieces = straight_code(cfg, times)
+    mixes = [(*code.mix(piece), times[piece.first]) for piece in pieces]
     counts = counts_from_mixes(
-        code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
+        ((mix, often) for mix, _, often in mixes),
+        blocks=fast.blocks_run,
+        warps=fast.blocks_run * fast.warps,
+        unique_bytes=unique_bytes,
     )
     if not takes_work(cfg):
         counts = with_block_work(counts, work)
     worth = _blocks_worth(checked, work)
+    counts = with_accesses(counts, checked.accesses, checked.blocks_run, worth=worth)
+    saved = sum(often * less for _, less, often in mixes)
     return replace(
-        with_accesses(counts, checked.accesses, checked.blocks_run, worth=worth),
+        counts,
+        shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
         same_address=_on_same_address(fast, checked),
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
@@ -103,51 +109,56 @@ def _memory(checked: LaunchReport) -> Mapping[tuple[int, int], SiteMemory]:
     return found
 
 
-def _mix(
-    piece: StraightCode,
-    cfg: ControlFlowGraph,
-    times: Sequence[float],
-    memory: Mapping[tuple[int, int], SiteMemory],
-    diverging: frozenset[int],
-    unread: frozenset[str],
-) -> InstructionMix:
-    """The instruction mix of a piece of code; what runs under a condition counts by the share of
-    its executions. `unread`: registers that nothing reads.
-    """
-    steps = [
-        Step(
-            _as_compiled(item, unread),
-            times[number] / times[piece.first] if times[piece.first] else 0.0,
-            piece.conditions[number],
-            memory.get((number, place)),
-            number in diverging,
+class _Code:
+    """What a compiler makes of the code of a kernel, and what that costs."""
+
+    def __init__(
+        self,
+        cfg: ControlFlowGraph,
+        times: Sequence[float],
+        memory: Mapping[tuple[int, int], SiteMemory],
+    ) -> None:
+        items = [item for node in cfg.nodes for item in node.instructions]
+        self._cfg, self._times, self._memory = cfg, times, memory
+        self._diverging, self._alignment = diverging_code(cfg), alignments(items)
+        self._unread = {name for item in items for name in written(item)}.difference(
+            *(read(item) for item in items)
         )
-        for number in piece.nodes
-        for place, item in enumerate(cfg.nodes[number].instructions)
-        if not (piece.is_predicated(number) and item.op == "bra")
-    ]
-    whole = [step.instruction for step in steps]
-    if not piece.repeats or may_wrap(whole):
-        return instruction_mix(steps)
-    entered = entries(cfg, piece, times)
-    return instruction_mix(steps, rounds=times[piece.first] / entered if entered else None)
 
+    def mix(self, piece: StraightCode) -> tuple[InstructionMix, float]:
+        """The instruction mix of a piece of code, in which what runs under a condition counts by
+        the share of its executions; and the wavefronts of one execution that joined loads save.
+        """
+        steps, saved = joined(self._steps(piece), self._alignment)
+        whole = [step.instruction for step in steps]
+        if not piece.repeats or may_wrap(whole):
+            return instruction_mix(steps), saved
+        entered = entries(self._cfg, piece, self._times)
+        rounds = self._times[piece.first] / entered if entered else None
+        return instruction_mix(steps, rounds=rounds), saved
 
-def _unread(cfg: ControlFlowGraph) -> frozenset[str]:
-    """The registers that no instruction reads."""
-    items = [item for node in cfg.nodes for item in node.instructions]
-    return frozenset({name for item in items for name in written(item)}).difference(
-        *(read(item) for item in items)
-    )
+    def _steps(self, piece: StraightCode) -> list[Step]:
+        first = self._times[piece.first]
+        return [
+            Step(
+                self._as_compiled(item),
+                self._times[number] / first if first else 0.0,
+                piece.conditions[number],
+                self._memory.get((number, place)),
+                number in self._diverging,
+            )
+            for number in piece.nodes
+            for place, item in enumerate(self._cfg.nodes[number].instructions)
+            if not (piece.is_predicated(number) and item.op == "bra")
+        ]
 
-
-def _as_compiled(item: Instruction, unread: frozenset[str]) -> Instruction:
-    """An atomic operation whose result nothing reads has none in machine code: RED in place of
-    ATOM, and nothing waits for it.
-    """
-    if item.op == "atom" and unread.issuperset(written(item)):
-        return replace(item, op="red", operands=item.operands[1:])
-    return item
+    def _as_compiled(self, item: Instruction) -> Instruction:
+        """An atomic operation whose result nothing reads has none in machine code: RED in place of
+        ATOM, and nothing waits for it.
+        """
+        if item.op == "atom" and self._unread.issuperset(written(item)):
+            return replace(item, op="red", operands=item.operands[1:])
+        return item
 
 
 def _warp_skew(report: LaunchReport, executions: Sequence[float], times: Sequence[float]) -> float:
@@ -203,6 +214,7 @@ def counts_from_mixes(
                     item.delays,
                     item.wavefronts,
                     item.sectors,
+                    item.copy_sectors,
                     item.lines,
                 )
             )

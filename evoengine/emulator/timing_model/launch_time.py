@@ -348,7 +348,8 @@ class _Launch:
         code = self.block.code
         at_best = sum(piece.times * piece.wavefronts for piece in code)
         conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
-        coalesced = sum(piece.times * piece.sectors for piece in code)
+        copied = sum(piece.times * piece.copy_sectors for piece in code)
+        coalesced = copied + sum(piece.times * piece.sectors for piece in code)
         of["sector"] = self._memory_clocks() / coalesced if coalesced else 0.0
         parts = dict.fromkeys(LATENCY_PARTS, 0.0)
         for piece in code:
@@ -358,6 +359,9 @@ class _Launch:
                 parts[name] += times * clocks
         busy = sum(parts.values())
         waits = self.block.delays.get("wait", 0.0) / warps
+        # copies go on beside all else, and what they move takes its time
+        moving = copied * of["sector"]
+        parts["copies"] += _smooth((busy, moving), self.calibration.pieces) - busy
         parts["atomics"] += self.block.atomics / ATOMICS_PER_CLOCK
         if waits:
             parts["copies"] += waits * max(0.0, self._memory_latency - busy / waits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evoengine.emulator.analyse.registers import written
 from evoengine.emulator.ptx.syntax import Instruction, Register
 
 _NARROW = frozenset(("s32", "u32", "b32"))
@@ -19,23 +20,26 @@ def may_wrap(body: Sequence[Instruction]) -> bool:
     say which arithmetic it is, but LLVM gives a counter that cannot wrap 64 bits where it is an
     index, and extends one that can in every round.
     """
-    written = {item.operands[0].name for item in body if _has_result(item)}
+    results = {name for item in body for name in written(item)}
+    moved = {
+        (name, source) for item in body if item.op == "mov" for name, source in [_names(item)[:2]]
+    }
     grown: set[str] = set()
     for item in body:
-        if item.op == "add" and _NARROW.intersection(item.modifiers):
-            names = [operand.name for operand in item.operands if isinstance(operand, Register)]
-            if len(names) == 3 and not written.issuperset(names[1:]):
-                grown.update(names[:1], written.intersection(names[1:]))
-    return any(
-        isinstance(operand, Register) and operand.name in grown
-        for item in body
-        if _extends(item)
-        for operand in item.operands[1:]
-    )
+        names = _names(item)
+        if item.op != "add" or not _NARROW.intersection(item.modifiers) or "" in names:
+            continue
+        before = results.intersection(names[1:])
+        if len(before) == 1 and any(
+            name == names[0] or (name, names[0]) in moved for name in before
+        ):
+            grown.update(before, names[:1])
+    return any(grown.intersection(_names(item)[1:]) for item in body if _extends(item))
 
 
-def _has_result(item: Instruction) -> bool:
-    return bool(item.operands) and isinstance(item.operands[0], Register)
+def _names(item: Instruction) -> list[str]:
+    """The registers that are its operands, "" for anything else."""
+    return [operand.name if isinstance(operand, Register) else "" for operand in item.operands]
 
 
 def _extends(item: Instruction) -> bool:
