@@ -49,7 +49,7 @@ class LaunchReport:
     # of each instruction that accessed memory, by its index in lowered.sites; empty outside
     # checked mode
     site_accesses: tuple[SiteCounts, ...] = ()
-    contention: Contention = Contention()
+    contention: Contention = field(default_factory=Contention)
     buffers: tuple[str, ...] = ()  # names, by the index in findings
 
     def describe(self, finding: Finding) -> str:

@@ -168,9 +168,8 @@ def instruction_mix(
 def _delays_of_loop(steps: Sequence[Step], rounds: float) -> dict[str, float]:
     """The delays of one iteration, a mean over all that follow one another."""
     unrolled = max(1, min(UNROLLED, UNROLLED_INSTRUCTIONS // max(1, len(steps))))
-    if abs(rounds - round(rounds)) < SAME_ROUNDS:
-        left = round(rounds) % unrolled
-    else:  # it differs from time to time
+    left = float(round(rounds) % unrolled)
+    if abs(rounds - round(rounds)) >= SAME_ROUNDS:  # it differs from time to time
         left = min((unrolled - 1) / 2, rounds)
     together, alone = _delays_of(steps, unrolled), _delays_of(steps, 1)
     share = left / rounds

@@ -73,7 +73,7 @@ def _join(
     left, saved = dict(places), 0.0
     for width in WIDTHS:
         size = width * WORD
-        for (base, offset), first in sorted(places.items()):
+        for base, offset in sorted(places):
             own = [(base, offset + WORD * place) for place in range(width)]
             aligned = alignment.get(base[0], OF_VARIABLES) >= size and offset % size == 0
             if aligned and all(key in left for key in own):

@@ -56,7 +56,8 @@ def counts_from_reports(
         warps=fast.blocks_run * fast.warps,
         unique_bytes=unique_bytes,
     )
-    if not takes_work(cfg):
+    # a block that waited for others went round as often as the emulator let it
+    if not takes_work(cfg) and times == executions:
         counts = with_block_work(counts, work)
     worth = _blocks_worth(checked, work)
     counts = with_accesses(counts, checked.accesses, checked.blocks_run, worth=worth)
@@ -64,30 +65,32 @@ def counts_from_reports(
     return replace(
         counts,
         shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
-        same_address=_on_same_address(fast, checked),
+        same_address=_on_same_address(fast, checked, times),
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
 
 
-def _on_same_address(fast: LaunchReport, checked: LaunchReport) -> float:
-    """Atomic operations of the whole grid on the address that has the most. What only one of the
-    checked blocks adds to says nothing of the others.
+def _on_same_address(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
+    """Atomic operations of the whole grid, which executed its basic blocks so many `times`, on the
+    address that has the most. What only one of the checked blocks adds to says nothing of others.
     """
-    found, counted = checked.contention, _atomics_executed(checked)
-    if checked.blocks_run == checked.blocks or not counted:
-        return found.most
-    return max(found.most, found.most_common * _atomics_executed(fast) / counted)
+    found = checked.contention
+    counted = _atomics(checked.lowered.cfg, checked.counters[:, 0].tolist())
+    if not counted:
+        return 0.0
+    whole = _atomics(fast.lowered.cfg, times) / counted
+    if checked.blocks_run == checked.blocks:
+        return found.most * whole
+    return max(float(found.most), found.most_common * whole)
 
 
-def _atomics_executed(report: LaunchReport) -> float:
-    """Executions, by warps, of instructions with an atomic operation beyond shared memory."""
-    nodes, executions = report.lowered.cfg.nodes, report.counters[:, 0].tolist()
-    return float(
-        sum(
-            times * sum(item.op in ("atom", "red") and not _is_shared(item) for item in own)
-            for times, own in zip(executions, (node.instructions for node in nodes), strict=True)
-        )
+def _atomics(cfg: ControlFlowGraph, times: Sequence[float]) -> float:
+    """How often warps execute instructions with an atomic operation beyond shared memory."""
+    return sum(
+        often
+        * sum(item.op in ("atom", "red") and not _is_shared(item) for item in node.instructions)
+        for often, node in zip(times, cfg.nodes, strict=True)
     )
 
 

@@ -34,8 +34,8 @@ STORE_COST = 1.9
 # achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
-# warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost what
-# stored ones do
+# warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
+# what stored ones do
 ATOMICS_PER_CLOCK = 1.0
 # of the whole device on one address: NVIDIA Kepler GK110 whitepaper, "throughput of atomic
 # operations to a common global memory address: one operation per clock"; nothing later is published
@@ -359,9 +359,9 @@ class _Launch:
                 parts[name] += times * clocks
         busy = sum(parts.values())
         waits = self.block.delays.get("wait", 0.0) / warps
-        # copies go on beside all else, and what they move takes its time
-        moving = copied * of["sector"]
-        parts["copies"] += _smooth((busy, moving), self.calibration.pieces) - busy
+        if copied:  # they go on beside all else, but share L2 and DRAM with other accesses
+            moving = coalesced * of["sector"]
+            parts["copies"] += _smooth((busy, moving), self.calibration.pieces) - busy
         parts["atomics"] += self.block.atomics / ATOMICS_PER_CLOCK
         if waits:
             parts["copies"] += waits * max(0.0, self._memory_latency - busy / waits)
