@@ -24,7 +24,7 @@ from evoengine.emulator.timing_model.straight_code import (
     entries,
     straight_code,
 )
-from evoengine.emulator.timing_model.waiting import without_waiting
+from evoengine.emulator.timing_model.waiting import waits, without_waiting
 from evoengine.emulator.timing_model.work_queues import takes_work
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def counts_from_reports(
         unique_bytes=unique_bytes,
     )
     # a block that waited for others went round as often as the emulator let it
-    if not takes_work(cfg) and times == executions:
+    if not takes_work(cfg) and not waits(cfg):
         counts = with_block_work(counts, work)
     worth = _blocks_worth(checked, work)
     counts = with_accesses(counts, checked.accesses, checked.blocks_run, worth=worth)
