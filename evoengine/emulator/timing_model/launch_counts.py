@@ -17,7 +17,7 @@ from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuil
 from evoengine.emulator.timing_model.diverging_code import diverging_code
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
 from evoengine.emulator.timing_model.joined_loads import joined
-from evoengine.emulator.timing_model.loop_counters import may_wrap
+from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
 from evoengine.emulator.timing_model.straight_code import (
     StraightCode,
@@ -134,7 +134,7 @@ class _Code:
         """
         steps, saved = joined(self._steps(piece), self._alignment)
         whole = [step.instruction for step in steps]
-        if not piece.repeats or may_wrap(whole):
+        if not piece.repeats or may_wrap(whole) or is_final(whole):
             return instruction_mix(steps), saved
         entered = entries(self._cfg, piece, self._times)
         rounds = self._times[piece.first] / entered if entered else None

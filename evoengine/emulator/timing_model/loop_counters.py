@@ -1,4 +1,6 @@
-"""Whether a compiler knows how many rounds a loop has when it starts."""
+"""Which loops a compiler unrolls: not those of which it does not know how many rounds they have when
+they start, nor those that it has unrolled.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,13 @@ def may_wrap(body: Sequence[Instruction]) -> bool:
         ):
             grown.update(before, names[:1])
     return any(grown.intersection(_names(item)[1:]) for item in body if _extends(item))
+
+
+def is_final(body: Sequence[Instruction]) -> bool:
+    """Whether a loop must not be unrolled (further): `#pragma unroll` says how often, and clang has
+    done so.
+    """
+    return any(item.op == "pragma" and "nounroll" in item.text for item in body)
 
 
 def _names(item: Instruction) -> list[str]:

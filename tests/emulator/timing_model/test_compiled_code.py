@@ -55,6 +55,16 @@ def test_a_loop_whose_counter_may_wrap_is_not_unrolled(step: str, unrolled: bool
     assert waits(loop) == pytest.approx(0.25 if unrolled else 1)
 
 
+@pytest.mark.parametrize(("pragma", "together"), [("1", 1), ("2", 2), ("4", 4), ("8", 8)])
+def test_a_loop_is_unrolled_as_often_as_its_pragma_says(pragma: str, together: int) -> None:
+    """A kernel of one warp, whose loop runs 128 times: loads of so many rounds are one wait."""
+    found = counted(
+        f"int sum = 0;\n#pragma unroll {pragma}\n"
+        "for (int i = 0; i < n; i += 64) sum += x[i + threadIdx.x]; out[threadIdx.x] = sum;"
+    )
+    assert found.delays["l2"] / 2 == pytest.approx(128 / together)
+
+
 def test_an_index_that_an_offset_is_added_to_is_no_counter_that_may_wrap() -> None:
     index = counted("for (int i = threadIdx.x; i < n; i += 64) out[i] = x[blockDim.x + i / 2];")
     loads = index.delays.get("l1", 0.0) + index.delays["l2"]
