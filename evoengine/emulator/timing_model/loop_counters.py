@@ -1,5 +1,5 @@
-"""Which loops a compiler unrolls: not those of which it does not know how many rounds they have when
-they start, nor those that it has unrolled.
+"""Which loops a compiler unrolls: not those whose number of rounds it does not know when they
+start, nor those that are unrolled as often as they may be.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evoengine.emulator.analyse.registers import written
+from evoengine.emulator.ptx.function_body import NO_UNROLLING
 from evoengine.emulator.ptx.syntax import Instruction, Register
 
 _NARROW = frozenset(("s32", "u32", "b32"))
@@ -43,7 +44,7 @@ def is_final(body: Sequence[Instruction]) -> bool:
     """Whether a loop must not be unrolled (further): `#pragma unroll` says how often, and clang has
     done so.
     """
-    return any(item.op == "pragma" and "nounroll" in item.text for item in body)
+    return any(item.op == "pragma" and item.has(NO_UNROLLING) for item in body)
 
 
 def _names(item: Instruction) -> list[str]:

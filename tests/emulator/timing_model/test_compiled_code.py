@@ -154,4 +154,5 @@ def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> N
         }"""
     found = counted(turns, grid=16)
     assert found.most_issued == 0  # unknown
-    assert found.same_address == pytest.approx(2 * 16)
+    # the poll of a block, another one if it had to wait, and its own turn
+    assert 2 * 16 <= found.same_address <= 3 * 16
