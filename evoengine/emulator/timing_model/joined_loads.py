@@ -14,7 +14,7 @@ from dataclasses import replace
 from evoengine.emulator.analyse.registers import written
 from evoengine.emulator.ptx.syntax import Address, Instruction, Register, Symbol
 from evoengine.emulator.timing_model.alignment import OF_VARIABLES
-from evoengine.emulator.timing_model.instruction_mix import Step
+from evoengine.emulator.timing_model.dependency_chains import Step
 from evoengine.emulator.timing_model.site_memory import SiteMemory
 
 WORD = 4  # bytes of the scalars that are joined

@@ -14,8 +14,9 @@ from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.timing_model.alignment import alignments
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
+from evoengine.emulator.timing_model.dependency_chains import Step
 from evoengine.emulator.timing_model.diverging_code import diverging_code
-from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 from evoengine.emulator.timing_model.joined_loads import joined
 from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory

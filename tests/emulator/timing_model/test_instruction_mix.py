@@ -14,7 +14,8 @@ from evoengine.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.dependency_chains import Step
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 from evoengine.emulator.timing_model.site_memory import SiteMemory
 
 
