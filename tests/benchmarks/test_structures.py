@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.corpora import ROOT, parsed, path_of, small_task
+from benchmarks.emulate import Bench
 from benchmarks.measured import Measured, MeasuredLaunch, write
 from benchmarks.small_cases import Corpus
 from benchmarks.structure_cases import GROUPS, STRUCTURES, Structure, bound, drawn, manifest
@@ -33,6 +34,7 @@ from evoengine.config import CHECKS
 from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.targets import find
 from evoengine.emulator.timing_model.counts import Counts
+from evoengine.emulator.timing_model.launch_time import SECTOR_BYTES
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor
@@ -239,6 +241,13 @@ def test_counts_are_kept_and_what_cannot_be_counted_is_told(
         assert counted(ITEMS[:2], count, kept) == {ITEMS[0].key: (COUNTS,)}
     assert asked == [ITEMS[0].name, ITEMS[1].name, ITEMS[1].name]
     assert f"left out: {ITEMS[1].key}: Unsupported: " in capsys.readouterr().err
+
+
+def test_a_queue_is_full_again_when_the_traffic_of_its_blocks_is_counted() -> None:
+    path, entry = STRUCTURES / "segment_sums_queue.cu", LISTED.structures["segment_sums_queue.cu"]
+    (counts,) = Bench("h200").counts(str(path), str(entry.task_path), "small", {})
+    assert counts.load_sectors * SECTOR_BYTES >= 4 * 3000  # each of the numbers of this case
+    assert counts.same_address >= 17 / 4  # four segments a ticket
 
 
 def test_a_plan_takes_the_sum_of_its_launches_and_fills() -> None:
