@@ -61,7 +61,7 @@ BOUNDS: Mapping[str, str] = {
     " asynchronous copies, local memory beyond L1",
     "l2": "the same, between L2 and all SMs; a load that hits L1 is in neither",
     "dram": "every byte of the launch's buffers once; nothing where they fit in a hot L2",
-    "atomic": f"atomics on global memory, {ATOMICS_PER_CLOCK:g} warp instruction a clock from an"
-    f" SM; or those on one address, {ATOMICS_ON_ADDRESS_PER_CLOCK:g} a clock, if that is longer",
+    "atomic": f"atomics on global memory, {ATOMICS_PER_CLOCK:g} a clock from an SM,"
+    f" {ATOMICS_ON_ADDRESS_PER_CLOCK:g} on one address",
     "dispatch": "starting the blocks",
 }
