@@ -102,14 +102,18 @@ class Bench:
         emulator: Emulator, ptx: str, symbol: str, launch: BoundLaunch, addresses: Mapping[str, int]
     ) -> Counts:
         """A fast run of the whole grid for what every warp executes, and a checked one of a few
-        blocks for its memory.
+        blocks for its memory. Both find the same buffers, so that a queue is not used up for the
+        second; what the whole grid wrote is left to the next launch.
         """
         program = emulator.load(ptx)
+        before = _contents(emulator, addresses)
         args = [_bytes(argument, addresses) for argument in launch.args]
         grid, block = _three(launch.grid), _three(launch.block)
         whole = program.launch(
             symbol, grid=grid, block=block, args=args, shared_bytes=launch.shared_bytes
         )
+        after = _contents(emulator, addresses)
+        _restore(emulator, addresses, before)
         touched = {
             argument.buffer for argument in launch.args if isinstance(argument, BufferArgument)
         }
@@ -133,10 +137,28 @@ class Bench:
         try:
             checked = counting(blocks=sample, fuel=SAMPLE_FUEL)
         except OutOfFuel:  # blocks that wait for blocks outside of the sample
+            _restore(emulator, addresses, before)
             checked = counting()
+        _restore(emulator, addresses, after)
         program.close()
         unique_bytes = sum(emulator.memory.buffers[addresses[name]].bytes for name in touched)
         return counts_from_reports(whole, checked, unique_bytes=unique_bytes)
+
+
+def _contents(emulator: Emulator, addresses: Mapping[str, int]) -> dict[str, bytes]:
+    """What every buffer holds."""
+    buffers = emulator.memory.buffers
+    return {
+        name: emulator.memory.view(at, buffers[at].bytes).tobytes()
+        for name, at in addresses.items()
+    }
+
+
+def _restore(
+    emulator: Emulator, addresses: Mapping[str, int], contents: Mapping[str, bytes]
+) -> None:
+    for name, kept in contents.items():
+        emulator.memory.view(addresses[name], len(kept))[:] = numpy.frombuffer(kept, numpy.uint8)
 
 
 def _bytes(argument: BufferArgument | ScalarArgument, addresses: Mapping[str, int]) -> bytes:

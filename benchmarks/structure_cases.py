@@ -21,7 +21,7 @@ from evoengine.records import Frozen
 from evoengine.task.load import load_task
 
 STRUCTURES = ROOT / "tests" / "structures"
-GROUPS = ("fit", "measure", "seen", "blind")
+GROUPS = ("fit", "measure", "seen", "blind", "blind_second")
 FITTED_SHARE = 1 / 3  # of each task's structures that were drawn: groups `fit` and `measure`
 
 
@@ -30,7 +30,7 @@ class Structure(Frozen):
 
     task: str
     cases: tuple[str, ...]
-    group: Literal["fit", "measure", "seen", "blind"]
+    group: Literal["fit", "measure", "seen", "blind", "blind_second"]
 
     @property
     def task_path(self) -> Path:

@@ -11,7 +11,7 @@ was counted, as long as neither the kernels nor the emulator change; or, with `-
 that were modelled before, from a file that `--json` wrote.
 
 The manifest says what each group is: `fit` may be looked at when the model changes, `measure` and
-`blind` only judge it, `seen` was known before.
+`blind_second` only judge it, `seen` was known before, `blind` judged it until it was looked at.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy
 
 from evoengine.emulator.check.finding_words import words_of
-from evoengine.emulator.check.findings import AccessCounts, Check, Finding, SiteCounts
+from evoengine.emulator.check.findings import AccessCounts, Check, Contention, Finding, SiteCounts
 from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import InstructionSite
 from evoengine.emulator.lower.kernel import LoweredKernel
@@ -49,6 +49,7 @@ class LaunchReport:
     # of each instruction that accessed memory, by its index in lowered.sites; empty outside
     # checked mode
     site_accesses: tuple[SiteCounts, ...] = ()
+    contention: Contention = field(default_factory=Contention)
     buffers: tuple[str, ...] = ()  # names, by the index in findings
 
     def describe(self, finding: Finding) -> str:

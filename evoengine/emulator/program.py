@@ -216,6 +216,7 @@ class Program:
             block_work=outcome.block_work,
             warp_work=outcome.warp_work,
             site_accesses=outcome.site_accesses,
+            contention=outcome.contention,
             buffers=tuple(item.name for item in buffers),
         )
 

@@ -76,3 +76,112 @@ def product(a, b):
 def gathered_scores(table, index, query):
     """table [V, D], index [T], query [D] -> the products of the rows with the query, [T]."""
     return table[index.long()] @ query
+
+
+def scatter_sums(x, index, V):  # noqa: N803 - names of dimensions
+    """x [T], index [T] below V -> the sum of the numbers of each place, [V]."""
+    return torch.zeros(V, dtype=x.dtype, device=x.device).index_add_(0, index.long(), x)
+
+
+def count_positive(x):
+    """x [T] -> how many are above zero, [1]."""
+    return (x > 0).sum().to(torch.int32).reshape(1)
+
+
+def scan_long(x):
+    """x [T] of integers -> its inclusive prefix sums, [T]."""
+    return torch.cumsum(x.long(), dim=0).to(torch.int32)
+
+
+def norm(x):
+    """x [T] -> the root of the sum of its squares, [1]."""
+    return x.square().sum().sqrt().reshape(1)
+
+
+def sort_rows(x):
+    """x [N, C] -> each row in ascending order, [N, C]."""
+    return torch.sort(x, dim=-1).values
+
+
+def csr_product(offsets, columns, values, x, R, NNZ):  # noqa: N803 - names of dimensions
+    """Row r has values[i] in columns[i] for i from offsets[r] to offsets[r + 1]; times x [C]: [R]."""
+    places = torch.arange(NNZ, device=x.device)
+    rows = torch.searchsorted(offsets.long(), places, right=True) - 1
+    sums = torch.zeros(R, dtype=x.dtype, device=x.device)
+    return sums.index_add_(0, rows, values * x[columns.long()])
+
+
+def gather(table, index):
+    """table [V], index [T] -> table[index], [T]."""
+    return table[index.long()]
+
+
+def depthwise(x, filters, C):  # noqa: N803 - names of dimensions
+    """x [B, C, H, W], filters [C, 3, 3] -> each channel with its own filter, [B, C, H, W]."""
+    return torch.nn.functional.conv2d(x, filters[:, None], padding=1, groups=C)
+
+
+def convolution(x, filters):
+    """x [B, C, H, W], filters [F, C, 3, 3] -> [B, F, H, W]."""
+    return torch.nn.functional.conv2d(x, filters, padding=1)
+
+
+def product_vector(a, x):
+    """a [N, K], x [K] -> [N]."""
+    return a @ x
+
+
+def product_vector_in_single(a, x):
+    """In the precision of x."""
+    return a.float() @ x.float()
+
+
+def recurrence(decay, x):
+    """decay [L, N], x [L, N] -> h[t] = decay[t] * h[t - 1] + x[t] from zero, [L, N]."""
+    h, found = torch.zeros_like(x[0]), []
+    for factor, more in zip(decay, x, strict=True):
+        h = factor * h + more
+        found.append(h)
+    return torch.stack(found)
+
+
+def damped_waves(times, damping, frequency):
+    """times [T], damping [K], frequency [K] -> the sum of the waves at each time, [T]."""
+    sums = torch.zeros_like(times)
+    for rate, turns in zip(damping, frequency, strict=True):
+        sums += torch.exp(-rate * times) * torch.sin(turns * times)
+    return sums
+
+
+def hamming(codes, others):
+    """codes [N, 8], others [Q, 8] -> the fewest differing bits of each code, [N]."""
+    least = torch.full((len(codes),), 256, dtype=torch.int32, device=codes.device)
+    for other in others:
+        words = torch.bitwise_xor(codes, other).long() & 0xFFFFFFFF
+        bits = sum((words >> shift & 1) for shift in range(32)).sum(dim=-1)
+        least = torch.minimum(least, bits.to(torch.int32))
+    return least
+
+
+def polynomial(x, factors):
+    """x [T], factors [K], the highest power first -> the polynomial at each place, [T]."""
+    value = torch.zeros_like(x)
+    for factor in factors:
+        value = value * x + factor
+    return value
+
+
+def int8_product(a, b):
+    """a [M, K], b [N, K] of integers -> a times the transposition of b, [M, N]."""
+    return (a.double() @ b.double().t()).to(torch.int32)
+
+
+def cubes(x):
+    """x [10, 10, B] -> the third power of each matrix, [10, 10, B]."""
+    matrices = x.permute(2, 0, 1)
+    return (matrices @ matrices @ matrices).permute(1, 2, 0).contiguous()
+
+
+def row_sums(x):
+    """x [N, C] -> the sum of each row, [N]."""
+    return x.sum(dim=-1)

@@ -16,7 +16,7 @@ from evoengine.emulator.ptx.syntax import (
 WRITES_NOTHING = frozenset(
     ("st", "bra", "brx", "ret", "exit", "trap", "brkpt", "red", "fence", "membar", "nanosleep",
      "cp", "prefetch", "prefetchu", "stmatrix", "discard", "applypriority", "pmevent",
-     "griddepcontrol", "setmaxnreg", "yield")
+     "griddepcontrol", "setmaxnreg", "yield", "pragma")
 )  # fmt: skip
 
 

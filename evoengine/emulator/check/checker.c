@@ -58,6 +58,7 @@ static void restart_time(Checker *c) {
 void ev_check_block(Checker *c, ev_u64 block) {
     settle_writes(c);
     c->block = block;
+    c->ordinal = __atomic_fetch_add(&c->launch->begun, 1, __ATOMIC_RELAXED);
     c->number = c->launch->base + block % ((1ull << 26) - 1 - c->launch->base) + 1;
     if (c->now >= 1u << 31)
         restart_time(c);

@@ -3,14 +3,16 @@
  * Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, compute capability 5.x and later). A request of up to 4
  * bytes per lane is served at once; 8 bytes in two halves of a warp, 16 bytes in four quarters. Lanes that access the same word
  * share it. Two of these parts of a load are served together if neighbouring lanes access the same words
- * (docs/measurements/h200-rates.json, shared_load*). Global memory moves in sectors of 32 bytes; L1 looks up lines of 128 bytes.
+ * (docs/measurements/h200-rates.json, shared_load*). Atomic operations on one word do not share it, unless all lanes have the
+ * same (as in contention.c), and a bank is read and written for each: two wavefronts. Global memory moves in sectors of 32 bytes; L1 looks up lines of 128 bytes.
  * In local memory the words of 32 threads with the same offset make a line (CUDA C++ Programming Guide, "Local Memory"). */
 #include "shadow.h"
 
 enum { BANK_BYTES = 128, SECTOR_BITS = 5, LINE_BITS = 7, WORD_BITS = 2 };
 
-/* Wavefronts of these lanes: the maximum number of distinct units in one bank. Units are max(bytes, 4) wide. */
-static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_bits) {
+/* Wavefronts of these lanes: the maximum number of distinct units in one bank, or of lanes if they do not share units. Units are
+ * max(bytes, 4) wide. */
+static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_bits, ev_u32 shares) {
     ev_u32 banks = BANK_BYTES >> unit_bits, most = 1;
     ev_u64 units[32];
     ev_u8 next[32], depth[32] = {0}, head[32], count = 0;
@@ -19,7 +21,7 @@ static ev_u32 phase_wavefronts(ev_u32 lanes, const ev_u64 *address, ev_u32 unit_
         ev_u64 unit = address[lowest(rest)] >> unit_bits;
         ev_u32 bank = unit & (banks - 1);
         ev_u8 at = head[bank];
-        while (at != 0xff && units[at] != unit)
+        while (at != 0xff && !(shares && units[at] == unit))
             at = next[at];
         if (at != 0xff)
             continue;
@@ -62,9 +64,9 @@ static ev_u32 wavefronts(const Access *a) {
     for (ev_u32 first = 0; first < 32; first += lanes) {
         ev_u32 part = a->mask & (ev_u32)(((1ull << lanes) - 1) << first);
         if (part)
-            sum += simple ? 1 : phase_wavefronts(part, a->address, unit_bits);
+            sum += simple ? 1 : phase_wavefronts(part, a->address, unit_bits, a->kind != EV_ATOMIC);
     }
-    return sum;
+    return a->kind == EV_ATOMIC ? 2 * sum : sum;
 }
 
 INLINE ev_u32 is_among(const ev_u64 *known, ev_u32 count, ev_u64 sector) {
@@ -151,6 +153,8 @@ void count_global(Checker *c, const Access *a) {
         c->counts.global_atomics++;
         c->counts.global_atomic_sectors += units;
         c->counts.global_store_lines += lines;
+        if (!c->checks)
+            targets_add(c, a);
     } else if (is_load(a)) {
         c->counts.global_loads++;
         c->counts.global_load_sectors += units;

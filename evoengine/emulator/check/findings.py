@@ -170,6 +170,17 @@ class SiteCounts:
         )
 
 
+@dataclass(frozen=True)
+class Contention:
+    """Atomic operations on the one address of global memory that has the most of them, counted
+    where accesses are counted and nothing is checked; lanes of one instruction that all have the
+    same address are one operation.
+    """
+
+    most: int = 0
+    most_common: int = 0  # of the addresses that at least half of the blocks have
+
+
 SITE_FIELDS = tuple(field.name for field in fields(SiteCounts) if field.name != "site")
 
 

@@ -67,6 +67,7 @@ void ev_check_launch_free(CheckedLaunch *launch) {
         free(launch->buffers[i].pages);
     }
     sectors_close(&launch->loaded);
+    targets_close(&launch->targets);
     free(launch->buffers);
     free(launch->released);
     free(launch);

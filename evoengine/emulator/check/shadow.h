@@ -67,7 +67,19 @@ typedef struct {
     ev_u64 epoch;
 } SectorSet;
 
+/* Hash table of the addresses of global memory with atomic operations. */
+typedef struct {
+    ev_u64 address, times, blocks; /* blocks: a bit for each of the first 64 that run */
+} TargetSlot;
+
+typedef struct {
+    TargetSlot *slots;
+    ev_u32 capacity, used; /* capacity: a power of two, or 0 */
+} TargetTable;
+
 struct CheckedLaunch {
+    ev_u64 begun; /* blocks */
+    TargetTable targets; /* only if accesses are counted and nothing is checked; guarded by `lock` */
     SectorSet loaded; /* by finished blocks; guarded by `lock` */
     Buffer *buffers; /* sorted by address */
     ev_u32 count, capacity;
@@ -105,6 +117,7 @@ typedef struct {
 struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
+    ev_u64 ordinal; /* of the block among those that run */
     ev_u64 block, number; /* number: the block's number in records of global memory */
     ev_u64 shared_address, local_address;
     ev_u32 now, block_start;
@@ -174,6 +187,9 @@ void sectors_block(Checker *);   /* the same, then clears them for the next bloc
 ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* returns how many of them are new to the block */
 ev_u32 sectors_of_warp(Checker *, ev_u32 warp, const ev_u64 *sectors, ev_u32 count); /* ... new to the warp */
 void sectors_close(SectorSet *);
+/* contention.c */
+void targets_add(Checker *, const Access *); /* counts an atomic operation on global memory */
+void targets_close(TargetTable *);
 /* granules.c */
 ev_u32 shared_open(Checker *);
 void shared_close(Checker *);

@@ -180,6 +180,7 @@ class _KernelLowering:
     def _lower_divergent_block(self, number: int, node: Node, region: int) -> None:
         self.ir.place(f"block{number}")
         self.body.activate(self.divergence.take(region, number))
+        self.suspensions.meet(number, region)
         self.block_lowering.run(number, node, region)
         last, mask = node.last, self.cx.mask_bits
         if last is not None and node.suspension:

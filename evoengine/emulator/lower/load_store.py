@@ -151,7 +151,16 @@ HANDLERS = {
     "ldu": load,
     "st": store,
     **dict.fromkeys(
-        ("prefetch", "prefetchu", "nanosleep", "discard", "applypriority", "yield", "pmevent"),
+        (
+            "prefetch",
+            "prefetchu",
+            "nanosleep",
+            "discard",
+            "applypriority",
+            "yield",
+            "pmevent",
+            "pragma",
+        ),
         no_operation,
     ),
 }

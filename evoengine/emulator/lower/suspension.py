@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from evoengine.emulator.lower.barrier import arrive, write_barrier_result
 from evoengine.emulator.lower.divergence import Divergence
 from evoengine.emulator.lower.lowered_body import LoweredBody
+from evoengine.emulator.lower.warp_meeting import is_meeting
 from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.run.abi import StopReason, WarpRecord
 
@@ -45,9 +46,9 @@ class Suspensions:
 
     def declare(self, region: int) -> None:
         """Allocates the masks of a region's parked lanes."""
-        for number in self._waiting(region):
-            self._ir.do(f"%parked{self._body.fallthrough(number)} = alloca i32")
-            self._ir.do(f"store i32 0, ptr %parked{self._body.fallthrough(number)}")
+        for target in self._resumed(region):
+            self._ir.do(f"%parked{target} = alloca i32")
+            self._ir.do(f"store i32 0, ptr %parked{target}")
 
     def _waiting(self, region: int) -> list[int]:
         """The blocks of a region that end with lanes waiting."""
@@ -57,7 +58,47 @@ class Suspensions:
             if self._body.cfg.nodes[number].suspension
         ]
 
+    def _resumed(self, region: int) -> list[int]:
+        """The blocks of a region before which lanes may be parked, and those behind it."""
+        own = [self._body.fallthrough(number) for number in self._waiting(region)]
+        return list(dict.fromkeys((*own, *self._meetings(region))))
+
+    def _meetings(self, region: int) -> list[int]:
+        """The blocks of a region before which lanes wait for those that spin in it."""
+        if not self._spun(region):
+            return []
+        blocks = self._body.uniformity.regions[region].blocks
+        return [number for number in blocks if is_meeting(self._body.cfg.nodes[number])]
+
+    def _spun(self, region: int) -> list[int]:
+        """The blocks of a region before which lanes that spin are parked."""
+        return [
+            self._body.fallthrough(number)
+            for number in self._waiting(region)
+            if (last := self._body.cfg.nodes[number].suspension) and last.op == "yield"
+        ]
+
     # ------------------------------------------------------------ waiting
+
+    def meet(self, number: int, region: int) -> None:
+        """Parks the active lanes before block `number` while others of their warp spin, if all of
+        them must take part in what it does.
+        """
+        meetings = self._meetings(region)
+        if number not in meetings:
+            return
+        ir, mask, others = self._ir, self._body.cx.mask_bits, "0"
+        for target in dict.fromkeys((*self._spun(region), *meetings)):
+            parked = ir.get(f"load i32, ptr %parked{target}")
+            others = ir.get(f"or i32 {others}, {parked}")
+        wait, on = ir.label(), ir.label()
+        some = ir.get(f"icmp ne i32 {others}, 0")
+        ir.do(f"br i1 {some}, label %{wait}, label %{on}")
+        ir.place(wait)
+        arrive(self._body.cx, Instruction("yield", (), (), None, 0, "yield"), mask)
+        self._park(number, mask)
+        ir.do(f"br label %dispatch{region}")
+        ir.place(on)
 
     def wait(self, number: int, instruction: Instruction) -> None:
         """Suspends the warp with all lanes at the end of block `number`."""
@@ -66,12 +107,13 @@ class Suspensions:
 
     def park(self, number: int, instruction: Instruction) -> None:
         """Parks the active lanes; other lanes of the warp may go on."""
-        fallthrough, mask = self._body.fallthrough(number), self._body.cx.mask_bits
+        mask = self._body.cx.mask_bits
         arrive(self._body.cx, instruction, mask)
-        before = self._ir.get(f"load i32, ptr %parked{fallthrough}")
-        self._ir.do(
-            f"store i32 {self._ir.get(f'or i32 {before}, {mask}')}, ptr %parked{fallthrough}"
-        )
+        self._park(self._body.fallthrough(number), mask)
+
+    def _park(self, target: int, mask: str) -> None:
+        before = self._ir.get(f"load i32, ptr %parked{target}")
+        self._ir.do(f"store i32 {self._ir.get(f'or i32 {before}, {mask}')}, ptr %parked{target}")
 
     def wait_if_parked(self, region: int) -> None:
         """Suspends the warp if lanes are parked when no lane of a region can go on."""
@@ -79,8 +121,8 @@ class Suspensions:
         if not waiting:
             return
         every = "0"
-        for number in waiting:
-            parked = ir.get(f"load i32, ptr %parked{self._body.fallthrough(number)}")
+        for target in self._resumed(region):
+            parked = ir.get(f"load i32, ptr %parked{target}")
             every = ir.get(f"or i32 {every}, {parked}")
         some, wait, on = ir.get(f"icmp ne i32 {every}, 0"), ir.label(), ir.label()
         ir.do(f"br i1 {some}, label %{wait}, label %{on}")
@@ -122,10 +164,9 @@ class Suspensions:
         point = _ResumePoint(block, region, tuple(sorted(alive)))
         self._points.append(point)
         self._saved.save(point.saved)
-        for number in self._waiting(region) if region is not None else ():
-            fallthrough = self._body.fallthrough(number)
-            value = self._ir.get(f"load i32, ptr %parked{fallthrough}")
-            self._ir.do(f"store i32 {value}, ptr {self._saved.parked(fallthrough)}")
+        for target in self._resumed(region) if region is not None else ():
+            value = self._ir.get(f"load i32, ptr %parked{target}")
+            self._ir.do(f"store i32 {value}, ptr {self._saved.parked(target)}")
         at = self._ir.get(f"getelementptr i8, ptr %warp, i64 {WarpRecord.resume.offset}")
         self._ir.do(f"store i32 {len(self._points)}, ptr {at}")
         self._body.leave(StopReason.waiting)
@@ -169,15 +210,16 @@ class Suspensions:
         at = ir.get(f"getelementptr i8, ptr %warp, i64 {WarpRecord.released.offset}")
         released = ir.get(f"load i32, ptr {at}")
         kept = ir.get(f"xor i32 {released}, -1")
-        for number in self._waiting(region):
-            fallthrough = body.fallthrough(number)
-            parked = ir.get(f"load i32, ptr {self._saved.parked(fallthrough)}")
+        barriers = {body.fallthrough(number): number for number in self._waiting(region)}
+        for target in self._resumed(region):
+            parked = ir.get(f"load i32, ptr {self._saved.parked(target)}")
             resumed = ir.get(f"and i32 {parked}, {released}")
-            ir.do(f"store i32 {ir.get(f'and i32 {parked}, {kept}')}, ptr %parked{fallthrough}")
-            instruction = body.cfg.nodes[number].suspension
+            ir.do(f"store i32 {ir.get(f'and i32 {parked}, {kept}')}, ptr %parked{target}")
+            number = barriers.get(target)
+            instruction = None if number is None else body.cfg.nodes[number].suspension
             if instruction and instruction.has("red"):
                 body.activate(resumed)
                 write_barrier_result(body.cx, instruction)
-            if body.uniformity.region_of.get(fallthrough) == region:
-                self._divergence.add(region, fallthrough, resumed)
+            if body.uniformity.region_of.get(target) == region:
+                self._divergence.add(region, target, resumed)
         ir.do(f"br label %dispatch{region}")

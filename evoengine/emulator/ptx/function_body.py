@@ -30,6 +30,7 @@ MAX_DEPTH = 64  # of nested braces; clang and inline assembly need three
 MAX_TARGETS = 1 << 16
 BRANCHES = ("bra", "brx")
 ENDS = frozenset(("bra", "brx", "ret", "exit"))  # a block ends after these, guarded or not
+NO_UNROLLING = "nounroll"  # of .pragma
 _SPACES = (".local", ".shared", ".param", ".global", ".const")
 
 
@@ -162,11 +163,19 @@ class FunctionBodyReader:
         elif text in _SPACES:
             self._variables(text[1:])
         elif text == ".pragma":
-            self._skip()
+            self._pragma()
         elif text == ".file":
             self.source_lines.file(cursor)
         else:
             cursor.fail(f"unknown directive {text[:60]!r}", cursor.at - 1)
+
+    def _pragma(self) -> None:
+        """Keeps what says that a loop must not be unrolled (PTX ISA 8.3, 12.1), which stands in its
+        first block: an instruction without effect.
+        """
+        if self.cursor.texts[self.cursor.at].strip('"') == NO_UNROLLING:
+            self._append(Instruction("pragma", (NO_UNROLLING,), (), None, self.line, "pragma"))
+        self._skip()
 
     def _registers(self) -> None:
         cursor, scope = self.cursor, self.scope

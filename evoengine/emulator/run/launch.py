@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from evoengine.emulator.check.findings import AccessCounts, Finding, SiteCounts
+from evoengine.emulator.check.findings import AccessCounts, Contention, Finding, SiteCounts
 from evoengine.emulator.run.abi import PRINT, BlockRecord, LaunchRecord
 from evoengine.emulator.run.geometry import LaunchGeometry
 from evoengine.emulator.run.host_thread import HostThread, LaunchFault
@@ -19,6 +19,7 @@ from evoengine.emulator.run.memory import DeviceMemory
 MAX_BLOCK_WORK = 1 << 16  # blocks whose work is recorded individually: half a megabyte
 # blocks whose warps are told apart: summing work takes as long as a basic block or two
 MAX_WARP_WORK = 32
+COMMON_OF = 64  # blocks of which the checker knows which addresses they have in common
 
 # (mask of lanes, address of formats, address of arguments, kind) -> whether more may be printed
 PrintCallback = Callable[[int, int, int, int], bool]
@@ -47,6 +48,7 @@ class LaunchOutcome:
     findings: tuple[Finding, ...]
     accesses: AccessCounts | None
     site_accesses: tuple[SiteCounts, ...]  # by instruction; empty without a checker
+    contention: Contention
     # uint64 [blocks run, MAX_BLOCK_WORK at most]: sum of the weights that each block executed
     block_work: numpy.ndarray
     # uint64 [blocks run, MAX_WARP_WORK at most, warps of a block]: the same for each warp
@@ -100,12 +102,19 @@ def run_blocks(
             if launch_checker
             else None,
             site_accesses=_by_site(host_threads),
+            contention=_contention(launch_checker, count) if launch_checker else Contention(),
             block_work=block_work,
             warp_work=warp_work,
         )
     finally:
         for host_thread in host_threads:
             host_thread.close()
+
+
+def _contention(checker: LaunchChecker, blocks: int) -> Contention:
+    """What `blocks` blocks have in common: addresses that at least half of them have."""
+    shared_by = max(2, min(blocks, COMMON_OF) // 2)
+    return Contention(checker.most_on_address(1), checker.most_on_address(shared_by))
 
 
 def _by_site(host_threads: Iterable[HostThread]) -> tuple[SiteCounts, ...]:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from evoengine.emulator.targets import LAUNCH_US, SCHEDULERS
 from evoengine.emulator.timing_model.launch_time import (
-    ATOMIC_LANES_PER_CLOCK,
+    ATOMICS_ON_ADDRESS_PER_CLOCK,
+    ATOMICS_PER_CLOCK,
     DEFAULT,
     LATENCY_LIMITS_FROM,
 )
@@ -60,6 +61,7 @@ BOUNDS: Mapping[str, str] = {
     " asynchronous copies, local memory beyond L1",
     "l2": "the same, between L2 and all SMs; a load that hits L1 is in neither",
     "dram": "every byte of the launch's buffers once; nothing where they fit in a hot L2",
-    "atomic": f"atomics on global memory, {ATOMIC_LANES_PER_CLOCK:g} lane a clock from an SM",
+    "atomic": f"atomics on global memory, {ATOMICS_PER_CLOCK:g} a clock from an SM,"
+    f" {ATOMICS_ON_ADDRESS_PER_CLOCK:g} on one address",
     "dispatch": "starting the blocks",
 }

@@ -23,7 +23,8 @@ class CodePiece:
     delays: Mapping[str, float] = field(default_factory=_nothing)
     # of shared and of global memory: as counted, else without bank conflicts and coalesced
     wavefronts: float = 0.0
-    sectors: float = 0.0  # from and to L2
+    sectors: float = 0.0  # from and to L2, other than of copies
+    copy_sectors: float = 0.0  # of asynchronous copies: nothing waits for them where they stand
     lines: float = 0.0  # of 128 bytes of global and local memory that L1 looks up
 
 
@@ -60,7 +61,9 @@ class Counts:
     lines: float = 0.0
     local_sectors: float = 0.0  # of local memory: stacks and spills
     frame_bytes: float = 0.0  # of local memory that one thread has
-    atomics: float = 0.0  # lanes with an atomic operation on global memory
+    atomics: float = 0.0  # requests with an atomic operation on global memory
+    # atomic operations of the whole launch on the address of global memory that has the most
+    same_address: float = 0.0
     unique_bytes: float = 0.0  # of global memory that the whole launch accesses
     # warp instructions of the block with the most; 0 if unknown
     most_issued: float = 0.0
@@ -79,7 +82,13 @@ class Counts:
         }
         most = {
             name: max(getattr(self, name), getattr(other, name))
-            for name in ("most_issued", "common_sectors", "frame_bytes", "warp_skew")
+            for name in (
+                "most_issued",
+                "common_sectors",
+                "frame_bytes",
+                "warp_skew",
+                "same_address",
+            )
         }
         return Counts(**(sums | most), pieces=self.pieces + other.pieces)
 
@@ -119,7 +128,8 @@ class Counts:
                 flops,
                 delays,
                 self.shared_wavefronts / self.warps,
-                self.l2_sectors / self.warps,
+                (self.l2_sectors - self.copy_sectors) / self.warps,
+                self.copy_sectors / self.warps,
                 self.lines / self.warps,
             ),
         )
@@ -145,6 +155,7 @@ _OF_LAUNCH = (
     "common_sectors",
     "frame_bytes",
     "warp_skew",
+    "same_address",
     "pieces",
 )
 

@@ -9,13 +9,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
+from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.check.findings import AccessCounts
+from evoengine.emulator.ptx.syntax import Instruction
+from evoengine.emulator.timing_model.alignment import alignments
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
+from evoengine.emulator.timing_model.dependency_chains import Step
 from evoengine.emulator.timing_model.diverging_code import diverging_code
-from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
+from evoengine.emulator.timing_model.joined_loads import joined
+from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
-from evoengine.emulator.timing_model.straight_code import StraightCode, straight_code
-from evoengine.emulator.timing_model.waiting import without_waiting
+from evoengine.emulator.timing_model.straight_code import (
+    StraightCode,
+    entries,
+    straight_code,
+)
+from evoengine.emulator.timing_model.waiting import waits, without_waiting
 from evoengine.emulator.timing_model.work_queues import takes_work
 
 if TYPE_CHECKING:
@@ -37,24 +47,56 @@ def counts_from_reports(
         raise ValueError("expected a report of checked mode, got one without counts of accesses")
     executions = fast.counters[:, 0].tolist()
     times = without_waiting(fast.lowered.cfg, executions)
-    memory, diverging = _memory(checked), diverging_code(fast.lowered.cfg)
-    code = [
-        (_mix(piece, fast.lowered.cfg, times, memory, diverging), times[piece.first])
-        for piece in straight_code(fast.lowered.cfg, times)
-    ]
-    counts = counts_from_mixes(
-        code, blocks=fast.blocks_run, warps=fast.blocks_run * fast.warps, unique_bytes=unique_bytes
-    )
     cfg, work = fast.lowered.cfg, fast.block_work.tolist()
-    if not takes_work(cfg):
+    code = _Code(cfg, times, _memory(checked))
+    pieces = straight_code(cfg, times)
+    mixes = [(*code.mix(piece), times[piece.first]) for piece in pieces]
+    counts = counts_from_mixes(
+        ((mix, often) for mix, _, often in mixes),
+        blocks=fast.blocks_run,
+        warps=fast.blocks_run * fast.warps,
+        unique_bytes=unique_bytes,
+    )
+    # a block that waited for others went round as often as the emulator let it
+    if not takes_work(cfg) and not waits(cfg):
         counts = with_block_work(counts, work)
+    worth = _blocks_worth(checked, work)
+    counts = with_accesses(counts, checked.accesses, checked.blocks_run, worth=worth)
+    saved = sum(often * less for _, less, often in mixes)
     return replace(
-        with_accesses(
-            counts, checked.accesses, checked.blocks_run, worth=_blocks_worth(checked, work)
-        ),
+        counts,
+        shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
+        same_address=_on_same_address(fast, checked, times),
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
+
+
+def _on_same_address(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
+    """Atomic operations of the whole grid, which executed its basic blocks so many `times`, on the
+    address that has the most. What only one of the checked blocks adds to says nothing of others.
+    """
+    found = checked.contention
+    counted = _atomics(checked.lowered.cfg, checked.counters[:, 0].tolist())
+    if not counted:
+        return 0.0
+    whole = _atomics(fast.lowered.cfg, times) / counted
+    if checked.blocks_run == checked.blocks:
+        return found.most * whole
+    return max(float(found.most), found.most_common * whole)
+
+
+def _atomics(cfg: ControlFlowGraph, times: Sequence[float]) -> float:
+    """How often warps execute instructions with an atomic operation beyond shared memory."""
+    return sum(
+        often
+        * sum(item.op in ("atom", "red") and not _is_shared(item) for item in node.instructions)
+        for often, node in zip(times, cfg.nodes, strict=True)
+    )
+
+
+def _is_shared(item: Instruction) -> bool:
+    return any(word.startswith("shared") for word in item.modifiers)
 
 
 def _memory(checked: LaunchReport) -> Mapping[tuple[int, int], SiteMemory]:
@@ -71,29 +113,56 @@ def _memory(checked: LaunchReport) -> Mapping[tuple[int, int], SiteMemory]:
     return found
 
 
-def _mix(
-    piece: StraightCode,
-    cfg: ControlFlowGraph,
-    times: Sequence[float],
-    memory: Mapping[tuple[int, int], SiteMemory],
-    diverging: frozenset[int],
-) -> InstructionMix:
-    """The instruction mix of a piece of code; what runs under a condition counts by the share of
-    its executions.
-    """
-    steps = [
-        Step(
-            item,
-            times[number] / times[piece.first] if times[piece.first] else 0.0,
-            piece.conditions[number],
-            memory.get((number, place)),
-            number in diverging,
+class _Code:
+    """What a compiler makes of the code of a kernel, and what that costs."""
+
+    def __init__(
+        self,
+        cfg: ControlFlowGraph,
+        times: Sequence[float],
+        memory: Mapping[tuple[int, int], SiteMemory],
+    ) -> None:
+        items = [item for node in cfg.nodes for item in node.instructions]
+        self._cfg, self._times, self._memory = cfg, times, memory
+        self._diverging, self._alignment = diverging_code(cfg), alignments(items)
+        self._unread = {name for item in items for name in written(item)}.difference(
+            *(read(item) for item in items)
         )
-        for number in piece.nodes
-        for place, item in enumerate(cfg.nodes[number].instructions)
-        if not (piece.is_predicated(number) and item.op == "bra")
-    ]
-    return instruction_mix(steps, repeats=piece.repeats)
+
+    def mix(self, piece: StraightCode) -> tuple[InstructionMix, float]:
+        """The instruction mix of a piece of code, in which what runs under a condition counts by
+        the share of its executions; and the wavefronts of one execution that joined loads save.
+        """
+        steps, saved = joined(self._steps(piece), self._alignment)
+        whole = [step.instruction for step in steps]
+        if not piece.repeats or may_wrap(whole) or is_final(whole):
+            return instruction_mix(steps), saved
+        entered = entries(self._cfg, piece, self._times)
+        rounds = self._times[piece.first] / entered if entered else None
+        return instruction_mix(steps, rounds=rounds), saved
+
+    def _steps(self, piece: StraightCode) -> list[Step]:
+        first = self._times[piece.first]
+        return [
+            Step(
+                self._as_compiled(item),
+                self._times[number] / first if first else 0.0,
+                piece.conditions[number],
+                self._memory.get((number, place)),
+                number in self._diverging,
+            )
+            for number in piece.nodes
+            for place, item in enumerate(self._cfg.nodes[number].instructions)
+            if not (piece.is_predicated(number) and item.op == "bra")
+        ]
+
+    def _as_compiled(self, item: Instruction) -> Instruction:
+        """An atomic operation whose result nothing reads has none in machine code: RED in place of
+        ATOM, and nothing waits for it.
+        """
+        if item.op == "atom" and self._unread.issuperset(written(item)):
+            return replace(item, op="red", operands=item.operands[1:])
+        return item
 
 
 def _warp_skew(report: LaunchReport, executions: Sequence[float], times: Sequence[float]) -> float:
@@ -149,6 +218,7 @@ def counts_from_mixes(
                     item.delays,
                     item.wavefronts,
                     item.sectors,
+                    item.copy_sectors,
                     item.lines,
                 )
             )

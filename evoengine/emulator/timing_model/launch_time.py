@@ -34,8 +34,12 @@ STORE_COST = 1.9
 # achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
-# of one SM to global memory: an assumption, without address conflicts
-ATOMIC_LANES_PER_CLOCK = 1.0
+# warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
+# what stored ones do
+ATOMICS_PER_CLOCK = 1.0
+# of the whole device on one address: NVIDIA Kepler GK110 whitepaper, "throughput of atomic
+# operations to a common global memory address: one operation per clock"; nothing later is published
+ATOMICS_ON_ADDRESS_PER_CLOCK = 1.0
 # latency limits a launch where it is longer than this many times the largest other bound, because
 # it includes the work of the pipes
 LATENCY_LIMITS_FROM = 2
@@ -188,6 +192,9 @@ class _Launch:
             "dram": self._dram(),
             "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
         }
+        clocks["atomic"] = max(
+            clocks["atomic"], self.block.same_address / ATOMICS_ON_ADDRESS_PER_CLOCK
+        )
         return {name: value for name, value in (clocks | device).items() if value > 0} | {
             "latency": self._latency()
         }
@@ -202,7 +209,7 @@ class _Launch:
             block.shared_wavefronts + block.instructions.get("shuffle", 0.0) + block.lines
         )
         clocks["l2_port"] = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
-        clocks["atomic"] = block.atomics / ATOMIC_LANES_PER_CLOCK
+        clocks["atomic"] = block.atomics / ATOMICS_PER_CLOCK
         return clocks
 
     def _pipes(
@@ -341,7 +348,8 @@ class _Launch:
         code = self.block.code
         at_best = sum(piece.times * piece.wavefronts for piece in code)
         conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
-        coalesced = sum(piece.times * piece.sectors for piece in code)
+        copied = sum(piece.times * piece.copy_sectors for piece in code)
+        coalesced = copied + sum(piece.times * piece.sectors for piece in code)
         of["sector"] = self._memory_clocks() / coalesced if coalesced else 0.0
         parts = dict.fromkeys(LATENCY_PARTS, 0.0)
         for piece in code:
@@ -351,7 +359,10 @@ class _Launch:
                 parts[name] += times * clocks
         busy = sum(parts.values())
         waits = self.block.delays.get("wait", 0.0) / warps
-        parts["atomics"] += self.block.atomics / ATOMIC_LANES_PER_CLOCK
+        if copied:  # they go on beside all else, but share L2 and DRAM with other accesses
+            moving = coalesced * of["sector"]
+            parts["copies"] += _smooth((busy, moving), self.calibration.pieces) - busy
+        parts["atomics"] += self.block.atomics / ATOMICS_PER_CLOCK
         if waits:
             parts["copies"] += waits * max(0.0, self._memory_latency - busy / waits)
         return parts

@@ -135,6 +135,13 @@ _SEQUENCES: dict[str, tuple[float, float, float]] = {
 }
 
 
+# An atomic addition of floating-point numbers in shared memory: NVRTC 13.0 makes a loop of LDS,
+# FADD, ATOMS.CAST.SPIN and a branch of it, up to sm_90; one round if no lanes meet
+_LOCKED_ADD = Cost(
+    (("lsu", 2.0), ("fma", 1.0), ("alu", 1.0), ("control", 1.0)), "shared", 2.0, wavefronts=2.0
+)
+
+
 @cache
 def classify(op: str, modifiers: tuple[str, ...]) -> Cost:
     """The cost of a PTX instruction, e.g. ("fma", ("rn", "f32"))."""
@@ -164,6 +171,8 @@ def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
     shared = any(space.startswith("shared") for space in modifiers)
     space = "shared" if shared else "local" if "local" in modifiers else "global"
     cost = _cost("lsu", delay=None if op in ("st", "red") else space)
+    if shared and op in ("atom", "red") and "add" in modifiers and _FLOATS & set(modifiers):
+        return _LOCKED_ADD
     if shared:
         return replace(cost, wavefronts=max(1.0, bytes_of_lane(modifiers) / 4))
     # 32 lanes, 32 bytes per sector

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.spin_loops import SEES_OTHER_THREADS, natural_loop
@@ -19,12 +19,7 @@ def without_waiting(cfg: ControlFlowGraph, times: Sequence[float]) -> list[float
     after the other; on a GPU they run at the same time.
     """
     found = list(times)
-    for header in cfg.loop_headers:
-        if not any(item.op == "yield" for item in cfg.nodes[header].instructions):
-            continue
-        body = natural_loop(cfg, header)
-        if not all(_only_waits(item) for number in body for item in cfg.nodes[number].instructions):
-            continue
+    for header, body in _waiting_loops(cfg):
         entries = sum(
             times[number]
             for number, node in enumerate(cfg.nodes)
@@ -33,6 +28,21 @@ def without_waiting(cfg: ControlFlowGraph, times: Sequence[float]) -> list[float
         for number in body:
             found[number] = min(found[number], entries)
     return found
+
+
+def waits(cfg: ControlFlowGraph) -> bool:
+    """Whether a kernel has such a loop."""
+    return any(True for _ in _waiting_loops(cfg))
+
+
+def _waiting_loops(cfg: ControlFlowGraph) -> Iterator[tuple[int, set[int]]]:
+    """The header and the blocks of each loop that only waits."""
+    for header in cfg.loop_headers:
+        if any(item.op == "yield" for item in cfg.nodes[header].instructions):
+            body = natural_loop(cfg, header)
+            items = (item for number in body for item in cfg.nodes[number].instructions)
+            if all(_only_waits(item) for item in items):
+                yield header, body
 
 
 def _only_waits(item: Instruction) -> bool:

@@ -268,10 +268,16 @@ def test_brx_carries_the_labels_of_its_list() -> None:
     assert function.blocks[0].instructions[0].operands == (R1, Vector((Symbol("A"), Symbol("B"))))
 
 
+def test_the_pragma_that_forbids_to_unroll_a_loop_is_kept_as_an_instruction() -> None:
+    (block,) = kernel('.pragma "nounroll"; ret;').blocks
+    assert [item.op for item in block.instructions] == ["pragma", "ret"]
+    assert block.instructions[0].has("nounroll")
+
+
 def test_sections_pragmas_prototypes_and_files_are_skipped() -> None:
     text = (
         '.file 1 "a.cu"\n.section .debug_str { .b8 1, 2\n x: { .b8 3 } }\n.entry k() { P:'
-        ' .callprototype (.param .b32 _) _ (.param .b64 _); .pragma "nounroll"; ret; }\n.file 2 "."'
+        ' .callprototype (.param .b32 _) _ (.param .b64 _); .pragma "used_bytes_mask 4"; ret; }\n.file 2 "."'
         ' "b.h", 1, 2'
     )
     assert [

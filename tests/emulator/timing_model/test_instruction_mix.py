@@ -14,7 +14,8 @@ from evoengine.emulator.ptx.syntax import (
     Symbol,
     Vector,
 )
-from evoengine.emulator.timing_model.instruction_mix import InstructionMix, Step, instruction_mix
+from evoengine.emulator.timing_model.dependency_chains import Step
+from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 from evoengine.emulator.timing_model.site_memory import SiteMemory
 
 
@@ -132,7 +133,37 @@ def test_loads_of_several_iterations_of_a_loop_overlap() -> None:
         _do("add.s64", _r("p"), _r("p"), Float(0, 64)),
     )
     assert instruction_mix(loop).delays == {"global": 1, "fixed": 1}
-    assert instruction_mix(loop, repeats=True).delays == {"global": 0.25, "fixed": 1.75}
+    assert instruction_mix(loop, rounds=64.0).delays == {"global": 0.25, "fixed": 1.75}
+
+
+def test_rounds_that_are_left_over_of_a_loop_wait_one_by_one() -> None:
+    loop = (
+        _do("ld.global.f32", _r("a"), Address(_r("p"))),
+        _do("add.f32", _r("sum"), _r("sum"), _r("a")),
+        _do("add.s64", _r("p"), _r("p"), Float(0, 64)),
+    )
+    waits = {rounds: instruction_mix(loop, rounds=rounds).delays["global"] for rounds in (7.0, 8.0)}
+    assert waits == {7.0: pytest.approx((1 + 3) / 7), 8.0: 0.25}
+    assert instruction_mix(loop, rounds=1.0).delays["global"] == 1
+    # a mean of several numbers of rounds: one and a half are left over in the mean
+    assert instruction_mix(loop, rounds=7.5).delays["global"] == pytest.approx((1.5 + 1.5) / 7.5)
+
+
+def test_what_copies_move_is_not_among_the_sectors_of_other_accesses() -> None:
+    found = _mix(
+        _do("ld.global.f32", _r("a"), Address(_r("p"))),
+        _do("cp.async.cg.shared.global", Address(_r("s")), Address(_r("p")), Float(16, 32)),
+    )
+    assert (found.sectors, found.copy_sectors) == (4, 16)
+
+
+def test_an_atomic_sum_of_floats_in_shared_memory_is_a_loop_around_a_swap() -> None:
+    float_, integer = (
+        _mix(_do(f"atom.shared.add.{kind}", _r("a"), Address(_r("p")), _r("v")))
+        for kind in ("f32", "u32")
+    )
+    assert (float_.instructions["lsu"], integer.instructions["lsu"]) == (2, 1)
+    assert (float_.delays, integer.delays) == ({"shared": 2}, {"shared": 1})
 
 
 def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
@@ -140,7 +171,7 @@ def test_a_loop_that_follows_pointers_waits_for_every_load() -> None:
         _do("ld.global.u64", _r("q"), Address(_r("p"))),
         _do("add.s64", _r("p"), _r("q"), Float(0, 64)),
     )
-    assert instruction_mix(loop, repeats=True).delays == instruction_mix(loop).delays
+    assert instruction_mix(loop, rounds=64.0).delays == instruction_mix(loop).delays
 
 
 def test_loads_do_not_overtake_stores_that_may_be_to_the_same_address() -> None:
@@ -150,9 +181,9 @@ def test_loads_do_not_overtake_stores_that_may_be_to_the_same_address() -> None:
         _do("add.s64", _r("p"), _r("p"), Float(0, 64)),
         _do("add.s64", _r("q"), _r("q"), Float(0, 64)),
     )
-    assert instruction_mix(loop, repeats=True).delays["global"] == 1
+    assert instruction_mix(loop, rounds=64.0).delays["global"] == 1
     constant = (_do("ld.global.nc.f32", _r("a"), Address(_r("p"))), *loop[1:])
-    assert instruction_mix(constant, repeats=True).delays["global"] == 0.25
+    assert instruction_mix(constant, rounds=64.0).delays["global"] == 0.25
 
 
 def test_a_load_from_other_bytes_of_the_same_array_overtakes_a_store() -> None:

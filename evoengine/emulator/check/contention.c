@@ -1,0 +1,59 @@
+/* How often each address of global memory is the target of an atomic operation, over all blocks of a launch: those on one
+ * address wait for one another. Lanes of one instruction count one by one; where all of them have the same address they count
+ * once, because compilers let one lane do it (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG). */
+#include "shadow.h"
+
+enum { FIRST_CAPACITY = 256, MOST_CAPACITY = 1 << 18 }; /* the limit: 6 MiB of table; further addresses are not counted */
+
+void targets_close(TargetTable *table) { free(table->slots); }
+
+/* The slot of an address, or the empty slot where it belongs; no address is 0. */
+static TargetSlot *find(const TargetTable *table, ev_u64 address) {
+    ev_u64 at = address * 0x9e3779b97f4a7c15ull >> 32; /* as in sectors.c */
+    for (;; at++) {
+        TargetSlot *slot = &table->slots[at & (table->capacity - 1)];
+        if (!slot->address || slot->address == address)
+            return slot;
+    }
+}
+
+static ev_u32 grow(TargetTable *table) {
+    TargetTable grown = {.capacity = table->capacity ? 2 * table->capacity : FIRST_CAPACITY, .used = table->used};
+    if (grown.capacity > MOST_CAPACITY || !(grown.slots = calloc(grown.capacity, sizeof(TargetSlot))))
+        return 0;
+    for (ev_u32 i = 0; i < table->capacity; i++)
+        if (table->slots[i].address)
+            *find(&grown, table->slots[i].address) = table->slots[i];
+    free(table->slots);
+    *table = grown;
+    return 1;
+}
+
+static void add(TargetTable *table, ev_u64 address, ev_u64 ordinal) {
+    if (2 * table->used >= table->capacity && !grow(table))
+        return;
+    TargetSlot *slot = find(table, address);
+    if (!slot->address) {
+        *slot = (TargetSlot){.address = address};
+        table->used++;
+    }
+    slot->blocks |= ordinal < 64 ? 1ull << ordinal : 0;
+    slot->times++;
+}
+
+void targets_add(Checker *c, const Access *a) {
+    lock(&c->launch->lock);
+    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1)
+        add(&c->launch->targets, a->address[lowest(rest)], c->ordinal);
+    unlock(&c->launch->lock);
+}
+
+ev_u64 ev_check_most_on_address(CheckedLaunch *launch, ev_u64 blocks) {
+    ev_u64 most = 0;
+    for (ev_u32 i = 0; i < launch->targets.capacity; i++) {
+        const TargetSlot *slot = &launch->targets.slots[i];
+        if ((ev_u64)__builtin_popcountll(slot->blocks) >= blocks && slot->times > most)
+            most = slot->times;
+    }
+    return most;
+}
