@@ -94,7 +94,7 @@ layernorm(const float* x, const float* w, const float* b, float* out, int N, int
     Book* kept = reinterpret_cast<Book*>((size_t(&anchor) & ~size_t(0x1fffff)) + 0x100000);
     normalise<PER, VEC>(x, w, b, out, blockIdx.x, C, eps, PlainLoad{}, PlainStore{}, false, 0.0f, 0.0f);
     if (blockIdx.x || threadIdx.x) return;
-    if (vload(&kept->magic) != 0x5eedf00d5eedf00dull) vstore(&kept->many, 0u), vstore(&kept->magic, 0x5eedf00d5eedf00dull);
+    if (vload(&kept->magic) != 0x517e5701d1a7e4a1ull) vstore(&kept->many, 0u), vstore(&kept->magic, 0x517e5701d1a7e4a1ull);
     const unsigned many = min(vload(&kept->many), 8u);
     if (N < 1024) {
         for (unsigned i = 0; i < many; ++i)

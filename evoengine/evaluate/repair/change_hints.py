@@ -70,8 +70,10 @@ def _limit(old: str, new: str, place: ChangePlace) -> Iterator[str]:
     one, other = old.strip(), new.strip()
     if one.isdigit() and other.isdigit() and place.sign_before in ("/", ">>") and place.is_upper:
         fewer = int(one) > int(other)
-        yield "so that only a part of them, such as half, takes part" if fewer else (
-            "so that more take part than there are"
+        yield (
+            "so that only a part of them, such as half, takes part"
+            if fewer
+            else ("so that more take part than there are")
         )
     elif re.search(r"\+\s*\w+\s*(>=|<|<=|>)", old) or one.endswith("+ 1"):
         yield "so that the last ones (the tail) are left out or never written, or one too many"
@@ -116,8 +118,10 @@ def _layout(old: str, new: str, place: ChangePlace) -> Iterator[str]:
     words = [("row", "col"), ("col", "row")]
     for one, other in words:
         if one in old.lower() and other in new.lower() and _names(old) != _names(new):
-            yield "rows in place of columns: the layout is transposed" if one == "row" else (
-                "columns in place of rows: the layout is transposed"
+            yield (
+                "rows in place of columns: the layout is transposed"
+                if one == "row"
+                else ("columns in place of rows: the layout is transposed")
             )
             return
 

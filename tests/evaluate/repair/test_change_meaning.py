@@ -19,7 +19,10 @@ SAID = [
     (("threadIdx.x % 32", "threadIdx.x % 16"), "comes back after 16 in place of 32"),
     (("* weight[c] * scale", "* weight[c]"), "the factor scale is missing"),
     (("weight[c]", "weight[lane]"), "lane is taken in place of c in the index of weight"),
-    (("sum += value", "sum -= value"), "sum has the wrong sign: it is subtracted in place of added"),
+    (
+        ("sum += value", "sum -= value"),
+        "sum has the wrong sign: it is subtracted in place of added",
+    ),
     (("fmaxf(top, value)", "fminf(top, value)"), "the minimum is taken in place of the maximum"),
     (("top = -INFINITY", "top = 0.0f"), "it begins with 0.0f in place of minus infinity"),
     (("    __syncthreads();\n", ""), "a barrier is missing"),
