@@ -15,8 +15,6 @@ from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence, Evidence
 from evoengine.evaluate.repair.condition_changes import condition_changes
 from evoengine.evaluate.repair.coupled_changes import coupled_changes
-from evoengine.evaluate.repair.sibling_changes import sibling_changes
-from evoengine.evaluate.repair.unread_changes import unread_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -24,9 +22,11 @@ from evoengine.evaluate.repair.mask_changes import mask_changes
 from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
+from evoengine.evaluate.repair.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.statement_changes import statement_changes
 from evoengine.evaluate.repair.term_changes import term_changes
+from evoengine.evaluate.repair.unread_changes import unread_changes
 
 # How many mistakes of a kind there were among 171 planted ones, and a half; others are guessed.
 WEIGHTS: dict[str, float] = {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.term_changes import spots_of, sorts_between
+from evoengine.evaluate.repair.term_changes import sorts_between, spots_of
 
 _MOST_INDICES = 12
 _NARROW = re.compile(r"(__)?(half|nv_bfloat16|bfloat16)")
