@@ -69,12 +69,10 @@ def _limit(old: str, new: str, place: ChangePlace) -> Iterator[str]:
         return
     one, other = old.strip(), new.strip()
     if one.isdigit() and other.isdigit() and place.sign_before in ("/", ">>") and place.is_upper:
-        fewer = int(one) > int(other)
-        yield (
-            "so that only a part of them, such as half, takes part"
-            if fewer
-            else ("so that more take part than there are")
-        )
+        if int(one) > int(other):
+            yield "so that only a part of them, such as half, takes part"
+        else:
+            yield "so that more take part than there are"
     elif re.search(r"\+\s*\w+\s*(>=|<|<=|>)", old) or one.endswith("+ 1"):
         yield "so that the last ones (the tail) are left out or never written, or one too many"
 
@@ -115,15 +113,12 @@ def _compared(old: str, new: str, place: ChangePlace) -> Iterator[str]:
 def _layout(old: str, new: str, place: ChangePlace) -> Iterator[str]:
     """Names that say row in place of column."""
     del place
-    words = [("row", "col"), ("col", "row")]
-    for one, other in words:
-        if one in old.lower() and other in new.lower() and _names(old) != _names(new):
-            yield (
-                "rows in place of columns: the layout is transposed"
-                if one == "row"
-                else ("columns in place of rows: the layout is transposed")
-            )
-            return
+    if _names(old) == _names(new):
+        return
+    if "row" in old.lower() and "col" in new.lower():
+        yield "rows in place of columns: the layout is transposed"
+    elif "col" in old.lower() and "row" in new.lower():
+        yield "columns in place of rows: the layout is transposed"
 
 
 def _rows(old: str, new: str, place: ChangePlace) -> Iterator[str]:

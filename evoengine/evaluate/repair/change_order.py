@@ -228,15 +228,14 @@ def _once(candidate: Candidate, changes: Iterator[SourceChange]) -> list[SourceC
     for change in changes:
         olds = [candidate.source[item.start : item.end] for item in change.pieces]
         key = tuple(sorted(map(_trimmed, change.pieces, olds)))
-        if key in seen or any(map(_is_nothing, change.pieces, olds)):
+        changes_nothing = any(
+            item.new == old for item, old in zip(change.pieces, olds, strict=True)
+        )
+        if key in seen or changes_nothing:
             continue
         seen.add(key)
         found.append(change)
     return found
-
-
-def _is_nothing(change: SourceChange, old: str) -> bool:
-    return old == change.new
 
 
 def _trimmed(change: SourceChange, old: str) -> tuple[int, str, int]:

@@ -231,13 +231,9 @@ class KernelCode:
         places = next(iter(foreign.values()))
         item = self.names.at(places[0])
         assert item is not None
-        start, _ = self.tokens.span(first, last)
         for other in self.visible(position, item.sort)[:_NEAREST]:
-            text = self.tokens.source(first, last)
-            for place in reversed(places):
-                left, right = self.tokens.span(place, place)
-                text = text[: left - start] + other.name + text[right - start :]
-            yield text
+            pieces = [(place, place, other.name) for place in places]
+            yield self.tokens.rewritten(first, last, pieces)
 
     @cached_property
     def unread(self) -> tuple[DeclaredName, ...]:

@@ -139,23 +139,11 @@ def _exchanged(code: KernelCode) -> Iterator[SourceChange]:
             for other in names[place + 1 :]:
                 if sorts[one] == sorts[other]:
                     pieces = [
-                        *((pair, other) for pair in uses[one]),
-                        *((pair, one) for pair in uses[other]),
+                        *((*pair, other) for pair in uses[one]),
+                        *((*pair, one) for pair in uses[other]),
                     ]
-                    new = _rewritten(code, first, last, pieces)
+                    new = code.tokens.rewritten(first, last, pieces)
                     yield code.replaced(first, last, new, f"names exchanged, {sorts[one]}")
-
-
-def _rewritten(
-    code: KernelCode, first: int, last: int, pieces: list[tuple[tuple[int, int], str]]
-) -> str:
-    """The statement with other texts in place of some of its tokens."""
-    start, _ = code.tokens.span(first, last)
-    text = code.tokens.source(first, last)
-    for (begin, end), new in sorted(pieces, reverse=True):
-        left, right = code.tokens.span(begin, end)
-        text = text[: left - start] + new + text[right - start :]
-    return text
 
 
 def _functions(code: KernelCode) -> Iterator[SourceChange]:

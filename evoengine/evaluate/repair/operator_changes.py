@@ -111,11 +111,7 @@ def _all_of_statement(code: KernelCode) -> Iterator[SourceChange]:
             if len(places) < 2 or sign == "=":
                 continue
             for other in others:
-                start, _ = tokens.span(first, last)
-                new = tokens.source(first, last)
-                for place in reversed(places):
-                    left, right = tokens.span(place, place)
-                    new = new[: left - start] + other + new[right - start :]
+                new = tokens.rewritten(first, last, [(place, place, other) for place in places])
                 yield code.replaced(first, last, new, "assignments")
 
 

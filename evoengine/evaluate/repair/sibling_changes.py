@@ -77,19 +77,15 @@ def _renamed(code: KernelCode, first: int, last: int, renaming: dict[str, str]) 
     """The statement with the other names; None where it has none of them, or they mean nothing at
     its place.
     """
-    start, _ = code.tokens.span(first, last)
-    text, has_any = code.tokens.source(first, last), False
+    pieces = [
+        (place, place, renaming[code.tokens.text(place)])
+        for place in range(first, last + 1)
+        if code.tokens.text(place) in renaming and _is_variable(code, place)
+    ]
     visible = {item.name for item in code.names.visible(last)}
-    for place in range(last, first - 1, -1):
-        new = renaming.get(code.tokens.text(place))
-        if new is None or not _is_variable(code, place):
-            continue
-        if new not in visible:
-            return None
-        left, right = code.tokens.span(place, place)
-        text = text[: left - start] + new + text[right - start :]
-        has_any = True
-    return text if has_any else None
+    if not pieces or not visible.issuperset(new for _, _, new in pieces):
+        return None
+    return code.tokens.rewritten(first, last, pieces)
 
 
 def _declares(code: KernelCode, first: int, last: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -82,6 +83,17 @@ class TokenList:
         """The code of the tokens `first` to `last`, both included."""
         start, end = self.span(first, last)
         return self.code[start:end]
+
+    def rewritten(self, first: int, last: int, pieces: Iterable[tuple[int, int, str]]) -> str:
+        """The code of the tokens `first` to `last` with other texts in place of some of them:
+        `pieces`, which do not overlap, are first and last token of each, and its text.
+        """
+        start, _ = self.span(first, last)
+        text = self.source(first, last)
+        for begin, end, new in sorted(pieces, reverse=True):
+            left, right = self.span(begin, end)
+            text = text[: left - start] + new + text[right - start :]
+        return text
 
     @cached_property
     def partners(self) -> dict[int, int]:

@@ -50,16 +50,13 @@ def _elements(code: KernelCode, item: DeclaredName, position: int) -> Iterator[s
         for _, first, last in code.indices
         if code.function_of(first) == function and code.can_stand(first, last, position)
     ]
-    texts = [tokens.source(first, last) for first, last in sorted(indices, key=_distance(position))]
+    indices.sort(key=lambda pair: abs(pair[0] - position))
+    texts = [tokens.source(first, last) for first, last in indices]
     texts += [name.name for name in code.visible(position, "int") if not name.is_parameter]
     is_narrow = any(_NARROW.fullmatch(word) for word in _type_words(code, item))
     for text in list(dict.fromkeys(texts))[:_MOST_INDICES]:
         element = f"{item.name}[{text}]"
         yield f"__half2float({element})" if is_narrow else element
-
-
-def _distance(position: int):  # type: ignore[no-untyped-def]
-    return lambda pair: abs(pair[0] - position)
 
 
 def _type_words(code: KernelCode, item: DeclaredName) -> list[str]:
