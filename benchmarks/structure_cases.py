@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import yaml
 
@@ -21,7 +21,8 @@ from evoengine.records import Frozen
 from evoengine.task.load import load_task
 
 STRUCTURES = ROOT / "tests" / "structures"
-GROUPS = ("fit", "measure", "seen", "blind", "blind_second")
+Group = Literal["fit", "measure", "seen", "blind", "blind_second"]
+GROUPS: tuple[str, ...] = get_args(Group)
 FITTED_SHARE = 1 / 3  # of each task's structures that were drawn: groups `fit` and `measure`
 
 
@@ -30,7 +31,7 @@ class Structure(Frozen):
 
     task: str
     cases: tuple[str, ...]
-    group: Literal["fit", "measure", "seen", "blind", "blind_second"]
+    group: Group
 
     @property
     def task_path(self) -> Path:

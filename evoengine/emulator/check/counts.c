@@ -4,8 +4,9 @@
  * bytes per lane is served at once; 8 bytes in two halves of a warp, 16 bytes in four quarters. Lanes that access the same word
  * share it. Two of these parts of a load are served together if neighbouring lanes access the same words
  * (docs/measurements/h200-rates.json, shared_load*). Atomic operations on one word do not share it, unless all lanes have the
- * same (as in contention.c), and a bank is read and written for each: two wavefronts. Global memory moves in sectors of 32 bytes; L1 looks up lines of 128 bytes.
- * In local memory the words of 32 threads with the same offset make a line (CUDA C++ Programming Guide, "Local Memory"). */
+ * same (as in contention.c), and a bank is read and written for each: two wavefronts. Global memory moves in sectors of 32
+ * bytes; L1 looks up lines of 128 bytes. In local memory the words of 32 threads with the same offset make a line (CUDA C++
+ * Programming Guide, "Local Memory"). */
 #include "shadow.h"
 
 enum { BANK_BYTES = 128, SECTOR_BITS = 5, LINE_BITS = 7, WORD_BITS = 2 };

@@ -25,7 +25,7 @@ from evoengine.emulator.ptx.syntax import (
     Register,
     Vector,
 )
-from evoengine.emulator.timing_model.pipes import Cost, bytes_of_lane, classify
+from evoengine.emulator.timing_model.pipes import Cost, bytes_of_lane, classify, is_shared
 from evoengine.emulator.timing_model.site_memory import SiteMemory
 
 # Only used to compare chains; the model charges the target's own latencies. From an A100 and H100,
@@ -157,7 +157,7 @@ class _Chains:
         if step.conditions:
             reads |= _writes(item)  # as with a guard: the old value may stay
         waits = [self._ready[name] for name in reads if name in self._ready]
-        if item.op in _LOADS and not any(word.startswith("shared") for word in item.modifiers):
+        if item.op in _LOADS and not is_shared(item.modifiers):
             waits.append(self._met)
         place = _place(item, self._writes)
         if place is None:
@@ -207,7 +207,7 @@ def _place(instruction: Instruction, writes: Mapping[str, int]) -> _Place | None
         return None
     space = (
         "shared"
-        if any(word.startswith("shared") for word in words) or instruction.op.endswith("matrix")
+        if is_shared(words) or instruction.op.endswith("matrix")
         else "local"
         if "local" in words
         else "global"

@@ -15,6 +15,7 @@ from evoengine.emulator.analyse.registers import written
 from evoengine.emulator.ptx.syntax import Address, Instruction, Register, Symbol
 from evoengine.emulator.timing_model.alignment import OF_VARIABLES
 from evoengine.emulator.timing_model.dependency_chains import Step
+from evoengine.emulator.timing_model.pipes import is_shared
 from evoengine.emulator.timing_model.site_memory import SiteMemory
 
 WORD = 4  # bytes of the scalars that are joined
@@ -58,7 +59,7 @@ def _scalar_load(item: Instruction) -> Address | None:
     words = item.modifiers
     if item.op != "ld" or item.guard is not None or not {"b32", "f32", "u32", "s32"} & {*words}:
         return None
-    if "volatile" in words or not any(word.startswith("shared") for word in words):
+    if "volatile" in words or not is_shared(words):
         return None
     address = item.operands[-1]
     return address if isinstance(address, Address) and not {"v2", "v4"} & {*words} else None

@@ -19,12 +19,10 @@ from evoengine.emulator.timing_model.diverging_code import diverging_code
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 from evoengine.emulator.timing_model.joined_loads import joined
 from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap
+from evoengine.emulator.timing_model.loop_entries import entries
+from evoengine.emulator.timing_model.pipes import is_shared
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
-from evoengine.emulator.timing_model.straight_code import (
-    StraightCode,
-    entries,
-    straight_code,
-)
+from evoengine.emulator.timing_model.straight_code import StraightCode, straight_code
 from evoengine.emulator.timing_model.waiting import waits, without_waiting
 from evoengine.emulator.timing_model.work_queues import takes_work
 
@@ -89,14 +87,13 @@ def _on_same_address(fast: LaunchReport, checked: LaunchReport, times: Sequence[
 def _atomics(cfg: ControlFlowGraph, times: Sequence[float]) -> float:
     """How often warps execute instructions with an atomic operation beyond shared memory."""
     return sum(
-        often
-        * sum(item.op in ("atom", "red") and not _is_shared(item) for item in node.instructions)
+        often * sum(_is_global_atomic(item) for item in node.instructions)
         for often, node in zip(times, cfg.nodes, strict=True)
     )
 
 
-def _is_shared(item: Instruction) -> bool:
-    return any(word.startswith("shared") for word in item.modifiers)
+def _is_global_atomic(item: Instruction) -> bool:
+    return item.op in ("atom", "red") and not is_shared(item.modifiers)
 
 
 def _memory(checked: LaunchReport) -> Mapping[tuple[int, int], SiteMemory]:
@@ -137,8 +134,9 @@ class _Code:
         whole = [step.instruction for step in steps]
         if not piece.repeats or may_wrap(whole) or is_final(whole):
             return instruction_mix(steps), saved
-        entered = entries(self._cfg, piece, self._times)
-        rounds = self._times[piece.first] / entered if entered else None
+        often = self._times[piece.first]
+        entered = min(often, entries(self._cfg, piece.first, piece.nodes, self._times))
+        rounds = often / entered if entered else None
         return instruction_mix(steps, rounds=rounds), saved
 
     def _steps(self, piece: StraightCode) -> list[Step]:

@@ -168,7 +168,7 @@ def classify(op: str, modifiers: tuple[str, ...]) -> Cost:
 def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
     if "param" in modifiers or ("const" in modifiers and op == "ld"):
         return _FREE  # a constant is an operand of the instruction that uses it
-    shared = any(space.startswith("shared") for space in modifiers)
+    shared = is_shared(modifiers)
     space = "shared" if shared else "local" if "local" in modifiers else "global"
     cost = _cost("lsu", delay=None if op in ("st", "red") else space)
     if shared and op in ("atom", "red") and "add" in modifiers and _FLOATS & set(modifiers):
@@ -180,6 +180,11 @@ def _memory(op: str, modifiers: tuple[str, ...]) -> Cost:
         return replace(cost, lines=max(1.0, bytes_of_lane(modifiers) / 4))
     sectors = float(bytes_of_lane(modifiers))
     return replace(cost, sectors=sectors, lines=max(1.0, sectors / SECTORS_OF_LINE))
+
+
+def is_shared(modifiers: tuple[str, ...]) -> bool:
+    """Whether shared memory is accessed: "shared", "shared::cta" or "shared::cluster"."""
+    return any(word.startswith("shared") for word in modifiers)
 
 
 def bytes_of_lane(modifiers: tuple[str, ...]) -> int:

@@ -47,18 +47,6 @@ def straight_code(cfg: ControlFlowGraph, times: Sequence[float]) -> list[Straigh
     return _Merging(cfg, times).pieces()
 
 
-def entries(cfg: ControlFlowGraph, piece: StraightCode, times: Sequence[float]) -> float:
-    """How often a piece that is the whole body of a loop is entered from outside, at most."""
-    return min(
-        times[piece.first],
-        sum(
-            times[number]
-            for number, node in enumerate(cfg.nodes)
-            if piece.first in node.successors and number not in piece.nodes
-        ),
-    )
-
-
 class _Merging:
     """Pieces by the number of their first block, with the edges between them."""
 

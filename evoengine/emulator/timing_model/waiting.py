@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.spin_loops import SEES_OTHER_THREADS, natural_loop
 from evoengine.emulator.ptx.syntax import Instruction
+from evoengine.emulator.timing_model.loop_entries import entries
 
 _STORES = frozenset(("st", "red", "cp"))
 
@@ -20,13 +21,9 @@ def without_waiting(cfg: ControlFlowGraph, times: Sequence[float]) -> list[float
     """
     found = list(times)
     for header, body in _waiting_loops(cfg):
-        entries = sum(
-            times[number]
-            for number, node in enumerate(cfg.nodes)
-            if number not in body and header in node.successors
-        )
+        entered = entries(cfg, header, body, times)
         for number in body:
-            found[number] = min(found[number], entries)
+            found[number] = min(found[number], entered)
     return found
 
 
