@@ -106,7 +106,7 @@ class CudaSession:
             return Report(status=Status.crash, reason=RUNNER_NOT_STARTED), False
         self._judge.healthy = True
         pair = self._runners.pair(runners.used[0]) if runners.used else None
-        self._backend.begin_job(pair, is_new=pair is not None and pair.is_new)
+        self._backend.begin_job(pair)
         report = self._judge.run(job)
         return report, self._judge.healthy and not self._backend.runner_has_grown
 

@@ -111,10 +111,11 @@ class CudaBackend:
         # whether a candidate has left device memory in use, e.g. for a deep stack
         self.runner_has_grown = False
 
-    def begin_job(self, runners: PairClient | None, is_new: bool) -> None:
+    def begin_job(self, runners: PairClient | None) -> None:
         """Forgets the job before; `is_new` says whether this is the first one of `runners`."""
         self.runners = runners
-        self.runner_is_new, self.runner_has_grown = is_new, False
+        self.runner_is_new = runners is not None and runners.is_new
+        self.runner_has_grown = False
         self._first_sights.clear()
         self._wrong_call = self._wrong_set = None
         self._monitor.clear()

@@ -91,7 +91,7 @@ class Desk:
         self.pynvml = FakePynvml(processes=())
         monitor = GpuMonitor(Nvml(self.pynvml).gpu(BUS_ID))
         self.backend = CudaBackend(self.task, self.harness, self.pool, baselines, monitor)
-        self.backend.begin_job(runners, is_new=True)
+        self.backend.begin_job(runners)
         self.backend._peaks = PEAKS
         self.announced: list[tuple[str, bool]] = []
 
@@ -208,7 +208,7 @@ def test_the_gpu_is_read_before_and_after_each_timed_case_while_the_token_is_hel
     assert moments == ["read, held", "samples", "samples", "read, held"] * 2
     assert report.gpu_state is not None and report.gpu_state.sm_clock_mhz == (1980, 1980)
     moments.clear()
-    desk.backend.begin_job(desk.backend.runners, is_new=False)
+    desk.backend.begin_job(desk.backend.runners)
     assert desk.judge().gpu_state is None and not moments, "nothing was timed"
 
 
