@@ -25,7 +25,7 @@ from evoengine.records import Status
 
 FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
-LAUNCH_S = 2.0  # of one change on a GPU, loading included: honest ones take milliseconds
+LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
 JOB_S = 2.0  # that a job may take, judged by the one before
 # A change that needs a compilation of its own takes about as long as so many that share one.
 COST_ALONE = 12.0
