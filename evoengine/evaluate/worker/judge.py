@@ -43,6 +43,11 @@ class Judge:
         self.examiner = examiner
         self.healthy = True
 
+    @property
+    def has_device(self) -> bool:
+        """Whether this process still has a device that answers."""
+        return self.examiner is None or self.examiner.has_device
+
     def run(self, job: Job) -> Report:
         """The report on `job`; sets `healthy` to false when this process must be replaced."""
         if not job.cases:
