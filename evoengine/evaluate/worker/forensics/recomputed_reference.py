@@ -76,7 +76,7 @@ class Processor:
 
     def checked(self) -> AbstractContextManager[object]:
         """For code that may use indices out of range."""
-        return CheckedIndices() if self.device.type == "cuda" else nullcontext()
+        return CheckedIndices() if self.device.type == "cuda" else nullcontext()  # type: ignore[no-untyped-call]
 
 
 ON_CPU = Processor()
