@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from evoengine.errors import TaskError
@@ -44,6 +44,7 @@ NEARLY = 0.9  # of the squared error: what comes so near explains most, if not w
 LEAST_REDUCTION = 0.4  # by a rounding
 PARTLY = 0.92  # of the weight of a change that holds for all: others are looked for
 QUICK_S = 0.003  # a window's reference: that of the whole case is then quick as well, mostly
+LARGE_INPUTS = 1 << 21  # elements: to change them takes longer than to compute a window
 WHOLE_S = 0.1  # a reference of the whole case that takes more is not computed again and again
 SPOILED = 0.05  # of right elements: with more, the change holds only where it is wrong
 EXACT = 0.004  # of right elements: with more, another change may fit better
@@ -92,14 +93,17 @@ class ChangedReferences:
         """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
         if not self._explained.bad:
             return
-        groups = (
+        quick = (self._of_scalars, self._of_plain_steps, self._of_steps)
+        groups: tuple[Callable[[], Iterator[Lead]], ...] = (
             self._of_scalars,
             self._of_exchanges,
-            self._of_plain_steps,
-            self._of_steps,
+            *quick[1:],
             self._of_inputs,
             self._of_implied,
         )
+        elements = sum(tensor.numel() for tensor in self._call.inputs.values())
+        if elements > LARGE_INPUTS:  # a change of steps is tried on windows alone
+            groups = (*quick, self._of_exchanges, self._of_inputs, self._of_implied)
         for group in groups:
             whole = False
             for lead in group():
@@ -159,7 +163,9 @@ class ChangedReferences:
         window, explained = self._window, self._explained
         if self._recorded().is_repeated:  # what steps must give is found where each is called once
             task, worst = self._recompute.task, self._window.worst
-            window = ReferenceWindow(task, self._recompute, self._call, worst, ONE_PLANE)
+            window = ReferenceWindow(
+                task, self._recompute, self._call, worst, ONE_PLANE, self._window.whole_s
+            )
             if not window.works:
                 return
             explained = ExplainedShare(window, self._outputs)
@@ -234,7 +240,12 @@ class ChangedReferences:
         """The whole case, where its reference is quick enough."""
         worst = self._window.worst
         window = ReferenceWindow(
-            self._recompute.task, self._recompute, self._call, worst, EVERYTHING
+            self._recompute.task,
+            self._recompute,
+            self._call,
+            worst,
+            EVERYTHING,
+            self._window.whole_s,
         )
         if not window.works or window.call_s > WHOLE_S:
             return None

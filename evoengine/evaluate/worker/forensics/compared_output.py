@@ -15,6 +15,7 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 MOST_ELEMENTS = 1 << 18  # of an output that is looked at many times
+SAMPLE = 8192
 # The indices that are kept of an axis.
 Selection = list[tuple[int, torch.Tensor]]
 
@@ -100,6 +101,15 @@ def matching(
     limit = gate.atol * growth + (gate.rtol + eps) * other.abs()
     near = (value - other).abs() <= limit
     return near | (value == other) | (value.isnan() & other.isnan())
+
+
+def sampled(wrong: torch.Tensor) -> torch.Tensor:
+    """Flat indices of up to SAMPLE wrong elements, evenly spread."""
+    places = wrong.flatten().nonzero().flatten()
+    if places.numel() <= SAMPLE:
+        return places
+    # a step of its own, prime to periods of two, so that no residue is left out
+    return places[torch.linspace(0, places.numel() - 1, SAMPLE).long()]
 
 
 def selected(value: torch.Tensor, kept: Selection) -> torch.Tensor:

@@ -40,22 +40,24 @@ def error_map(compared: ComparedOutput) -> ErrorMap:
 
 def _levels(compared: ComparedOutput) -> torch.Tensor:
     """The place of each element's character in the row of all, in the shape of the output."""
-    limit = compared.gate.atol + compared.gate.rtol * compared.reference.abs()
-    excess = ((compared.value - compared.reference).abs() / limit.clamp_min(1e-300)).nan_to_num(
-        1e300, 1e300
-    )
-    level = excess.log2().clamp(0, len(LEVELS) - 1).floor() + 1
-    level = level.masked_fill(~compared.bad, 0)
-    level = level.masked_fill(compared.wrong & ~compared.value.isfinite(), len(LEVELS) + 1)
-    return level.masked_fill(compared.unwritten, len(LEVELS) + 2)
+    # in place: to allocate takes longer than to compute, where an output has millions of elements
+    limit = compared.reference.abs().mul_(compared.gate.rtol).add_(compared.gate.atol)
+    excess = (compared.value - compared.reference).abs_().div_(limit.clamp_min_(1e-300))
+    level = excess.nan_to_num_(1e300, 1e300).log2_().clamp_(0, len(LEVELS) - 1).floor_().add_(1)
+    level = level.float().masked_fill_(~compared.bad, 0)
+    level.masked_fill_(compared.wrong & ~compared.value.isfinite(), len(LEVELS) + 1)
+    return level.masked_fill_(compared.unwritten, len(LEVELS) + 2)
 
 
 def _grid(level: torch.Tensor, columns: int) -> torch.Tensor:
     """The levels in rows of `columns`; what the last row lacks is right."""
     rows = -(-level.numel() // columns)
-    whole = torch.zeros(rows * columns, dtype=level.dtype)
-    whole[: level.numel()] = level
-    return whole.view(rows, columns)
+    lacking = rows * columns - level.numel()
+    return (
+        torch.nn.functional.pad(level, (0, lacking)).view(rows, columns)
+        if lacking
+        else (level.view(rows, columns))
+    )
 
 
 def _most_wrong_window(grid: torch.Tensor) -> tuple[int, int]:

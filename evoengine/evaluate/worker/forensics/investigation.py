@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -41,7 +42,8 @@ from evoengine.records import CaseCheck, DiagnosisKind, Forensics
 from evoengine.task.schema import Task
 
 MOST = 6  # diagnoses of one call
-TIME_LIMIT_S = 4.0  # of the processor
+TIME_LIMIT_S = 4.0  # of the processor, for the search among changed references
+MOST_THREADS = 4  # that look at whole outputs: more would take cores from other processes
 SMALLEST_TILE, LARGEST_TILE = 2, 1024
 WARP = 32
 
@@ -65,13 +67,20 @@ def investigate(
     processor: Processor = ON_CPU,
 ) -> Forensics:
     """What is wrong with `call`, within about so many seconds of the processor."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # windows are small: threads would wait for one another
-    try:
-        recompute = RecomputedReference(task, functions, call.case, seconds, processor)
+    recompute = RecomputedReference(task, functions, call.case, seconds, processor)
+    with _threads(MOST_THREADS):
         return _investigated(task, call, known, recompute)
+
+
+@contextmanager
+def _threads(most: int) -> Iterator[None]:
+    """No more than `most` threads of torch inside, and no more than before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(most, before))
+    try:
+        yield
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
 
 
 def _investigated(
@@ -85,9 +94,11 @@ def _investigated(
     region = error_region(worst.bad, worst.axes, tiles)
     leads = _plain_leads(task, call, known, outputs, worst, region)
     if not any(_settles(lead) for lead in leads):
+        recompute.begin()
         try:
-            for lead in _recomputed_leads(recompute, task, call, outputs, worst, tiles):
-                leads.append(lead)
+            with _threads(1):  # windows are small: threads would wait for one another
+                for lead in _recomputed_leads(recompute, task, call, outputs, worst, tiles):
+                    leads.append(lead)
         except TimeUp:
             limit = f"{recompute.seconds:g} s of the processor"
             problem = f"the search for its cause ended at its limit, {limit}"
@@ -169,7 +180,7 @@ def _recomputed_leads(
         return
     if not window.works:
         return
-    probe = ReferenceWindow(task, recompute, call, worst, PROBE)
+    probe = ReferenceWindow(task, recompute, call, worst, PROBE, window.whole_s)
     if not probe.works:
         probe = window
     yield from ChangedReferences(recompute, window, probe, call, outputs, tiles).leads()

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 
 import torch
 
-from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, sampled
 from evoengine.evaluate.worker.forensics.found_sources import found_places, found_rows
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.evaluate.worker.forensics.move_rules import coordinates_of, move_rules
 from evoengine.records import DiagnosisKind
 
-SAMPLE = 8192
 LEAST_SHARE = 0.6
 SPOILED = 0.05  # of right elements, which a rule for all would have moved
 PARTLY = (
@@ -26,11 +25,11 @@ PARTLY = (
 def moved_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
     """The rule that explains most wrong elements, if one explains enough."""
     shape = tuple(compared.value.shape)
-    places = _sampled(compared.wrong)
+    places = sampled(compared.wrong)
     if places.numel() < 2 or not shape:
         return []
     value = compared.at(places)
-    right_places = _sampled(~compared.bad)
+    right_places = sampled(~compared.bad)
     right, right_coordinates = compared.at(right_places), coordinates_of(right_places, shape)
     best: Lead | None = None
     coordinates = coordinates_of(places, shape)
@@ -72,12 +71,3 @@ def _is_no_chance(value: ComparedOutput, source: torch.Tensor, share: float) -> 
     """Whether the values match more often than other values of the same output would."""
     mixed = source[torch.arange(source.numel()).roll(max(1, source.numel() // 3 + 1))]
     return share - float(value.matches(mixed).double().mean()) > 0.3
-
-
-def _sampled(wrong: torch.Tensor) -> torch.Tensor:
-    """Flat indices of up to SAMPLE wrong elements, evenly spread."""
-    places = wrong.flatten().nonzero().flatten()
-    if places.numel() <= SAMPLE:
-        return places
-    # a step of its own, prime to periods of two, so that no residue is left out
-    return places[torch.linspace(0, places.numel() - 1, SAMPLE).long()]

@@ -71,8 +71,9 @@ class ReferenceWindow:
         call: WrongCall,
         worst: ComparedOutput,
         size: WindowSize = WHOLE_WINDOW,
+        whole_s: float | None = None,
     ) -> None:
-        """Raises TimeUp."""
+        """`whole_s` is that of another window on the same call that works. Raises TimeUp."""
         self._size = size
         self._task = task
         self._recompute = recompute
@@ -81,8 +82,9 @@ class ReferenceWindow:
         self.cuts: list[Cut] = []
         self._is_quick = True
         self.call_s = 0.0  # of one call of the reference
+        self.whole_s = 0.0 if whole_s is None else whole_s  # of one call for the whole case
         # whether the reference gives on the CPU what is expected
-        self.works = self._find()
+        self.works = self._find(whole_s is not None)
 
         self.inputs = self.cut_inputs(call.inputs)  # in the dtypes of the task
 
@@ -131,10 +133,13 @@ class ReferenceWindow:
                     shape[axis] = len(cut.places)
         return torch.Size(shape)
 
-    def _find(self) -> bool:
-        if not self._holds([]):  # of the whole case
-            return False
-        self._is_quick = self.call_s < QUICK_S
+    def _find(self, whole_is_known: bool) -> bool:
+        if not whole_is_known:
+            if not self._holds([]):
+                return False
+            self.whole_s = self.call_s
+        self.call_s = self.whole_s
+        self._is_quick = self.whole_s < QUICK_S
         dims = self._cuttable()
         quick = [next(self._options(dim)) for dim in dims]
         if quick and self._holds(quick):
@@ -145,6 +150,9 @@ class ReferenceWindow:
                 if self._holds([*self.cuts, option]):
                     self.cuts.append(option)
                     break
+        if not self.cuts:
+            self.call_s = self.whole_s
+            return True
         return self._holds(self.cuts)
 
     def _timed(self, tensors: Tensors) -> Tensors | None:
@@ -214,7 +222,8 @@ class ReferenceWindow:
         shares = self._shares(axis)
         kept = self._kept(axis)
         run = RUN if kept >= RUN else 1
-        hit = torch.stack([part.sum() for part in shares.split(run)])
+        lacking = -shares.numel() % run
+        hit = torch.nn.functional.pad(shares, (0, lacking)).view(-1, run).sum(1)
         count = min(kept // run, len(hit))
         most = hit.topk(max(1, (count + 1) // 2)).indices
         between = torch.linspace(len(hit) - 1, 0, count - len(most)).long()
@@ -235,7 +244,10 @@ class ReferenceWindow:
                 return
 
     def _shares(self, axis: int) -> torch.Tensor:
-        bad = self.worst.bad.double()
+        bad = self.worst.bad
         others = [other for other in range(bad.dim()) if other != axis]
-        shares: torch.Tensor = bad.mean(dim=others) if others else bad
+        if not others:
+            return bad.double()
+        counts = bad.view(torch.uint8).sum(dim=others, dtype=torch.int32)
+        shares: torch.Tensor = counts.double() * counts.numel() / max(1, bad.numel())
         return shares

@@ -27,9 +27,13 @@ CASES = {
         "causal": {"B": 2, "H": 2, "S": 96, "D": 64, "causal": True},
         "odd": {"B": 1, "H": 2, "S": 77, "D": 64, "causal": False},
     },
-    "layernorm": {"rows": {"N": 64, "C": 512}, "odd": {"N": 33, "C": 333}},
+    "layernorm": {
+        "rows": {"N": 64, "C": 512},
+        "odd": {"N": 33, "C": 333},
+        "large": {"N": 1100, "C": 2048},
+    },
     "embedding_bag": {"bags": {"V": 300, "D": 36, "T": 1111, "BAGS": 97}},
-    "adamw": {"odd": {"N": 5003, "STEP": 3}},
+    "adamw": {"odd": {"N": 5003, "STEP": 3}, "large": {"N": 600_007, "STEP": 3}},
     "matmul_fp16": {
         "square": {"M": 128, "N": 128, "K": 128},
         "flat": {"M": 64, "N": 192, "K": 512},

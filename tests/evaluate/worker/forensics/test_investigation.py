@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from evoengine.evaluate.worker.forensics.changed_references import LARGE_INPUTS
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind as Kind
@@ -298,6 +299,23 @@ def test_every_analysis_says_where_the_output_is_wrong() -> None:
     found = diagnosed("matmul_fp16", "square", lambda t, s: product(t, s).triu(1))
     sentences = " ".join(item.sentence for item in found.diagnoses)
     assert "only on and below the diagonal of M and N" in sentences
+
+
+@pytest.mark.parametrize(
+    ("name", "mutant", "word"),
+    [
+        ("layernorm", lambda t, s: layer_norm(t, s, fewer=1), "N - 1"),
+        ("layernorm", lambda t, s: layer_norm(t, s, mean=0.0), "mean is missing"),
+        ("adamw", lambda t, s: adamw(t, s, correction2=1.0), "correction2 is missing"),
+    ],
+)
+def test_a_mistake_is_named_among_millions_of_elements(
+    name: str, mutant: Mutant, word: str
+) -> None:
+    """Where windows are looked at before whole inputs are changed."""
+    found = diagnosed(name, "large", mutant)
+    assert sum(x.numel() for x in wide(name, "large")[0].values()) > LARGE_INPUTS
+    assert word in found.diagnoses[0].sentence
 
 
 def test_a_search_whose_time_is_up_says_so_and_keeps_what_it_has() -> None:
