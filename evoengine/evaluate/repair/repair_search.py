@@ -21,7 +21,7 @@ from evoengine.evaluate.repair.repair_job import (
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
 from evoengine.protocols import Device, Job, Progress
-from evoengine.records import Status
+from evoengine.records import CaseCheck, Status
 
 FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
@@ -56,6 +56,19 @@ class FoundRepairs:
     seconds: float = 0.0
 
 
+@dataclass
+class LaunchedChanges:
+    """What changes of one code write for the wrong call; those that end a process are left out."""
+
+    unchanged: CaseCheck | None = None  # what the kernel as it is writes
+    checks: list[tuple[SourceChange, CaseCheck]] = field(default_factory=list)
+
+    @property
+    def right_ones(self) -> list[SourceChange]:
+        """The changes with which all of it is right."""
+        return [change for change, check in self.checks if check.ok]
+
+
 class RepairSearch:
     """The search on one device."""
 
@@ -84,14 +97,12 @@ class RepairSearch:
         await walk.run()
         return walk.found
 
-    async def right_ones(
+    async def launched(
         self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float
-    ) -> list[SourceChange]:
-        """The changes with which the outputs of the wrong call are right, of those that were
-        launched `until` then.
-        """
+    ) -> LaunchedChanges:
+        """What the changes write for the wrong call, of those that are launched `until` then."""
         left = list(zip(compiled.changes, compiled.cases, strict=True))
-        found: list[SourceChange] = []
+        found = LaunchedChanges()
         was_doubtful = False
         while left and self.clock() < until:
             tried = left[: self._cases]
@@ -110,8 +121,12 @@ class RepairSearch:
             self._cases = _next_count(len(job.cases), self.clock() - began)
             ended = _NUMBER.search(report.reason)
             judged = 0 if ended and not report.checks else len(report.checks) - len(first)
-            rights = [check.ok for check in report.checks[len(first) :]]
-            found += [change for (change, _), ok in zip(tried, rights, strict=False) if ok]
+            if first and report.checks:
+                found.unchanged = report.checks[0]
+            found.checks += [
+                (change, check)
+                for (change, _), check in zip(tried, report.checks[len(first) :], strict=False)
+            ]
             if judged >= len(tried):
                 left = left[len(tried) :]
                 continue
@@ -220,12 +235,12 @@ class _Walk:
 
     async def _try(self, compiled: CompiledChanges) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""
-        rights = await self._search.right_ones(
+        launched = await self._search.launched(
             compiled, self._candidate, self._wrong.number, self._ends
         )
         self.found.launched += len(compiled.changes)
         self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
-        for change in rights:
+        for change in launched.right_ones:
             await self._verify(change)
 
     async def _verify(self, change: SourceChange) -> None:

@@ -1,0 +1,89 @@
+"""How early the search for a change would come to the planted one, of all bugs; nothing is launched.
+
+    python -m benchmarks.repair_reach [--half open|blind|both] [--names]
+
+The planted change, written as the manifest has it, is looked for among the changes that are known of
+each wrong kernel, the likeliest first. One that has the same effect but is written otherwise is not
+counted. `--names` prints the place of each bug, of the half that may be looked at alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.bug_halves import blind_half, open_half
+from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest
+from benchmarks.table import Row, table
+from evoengine.evaluate.repair.change_order import ordered_changes
+
+WITHIN = (100, 300, 500, 1000)
+_COMMENT = re.compile(r"//[^\n]*|/\*(?! evoengine).*?\*/", re.DOTALL)
+_LAYOUT = str.maketrans("", "", " \n\t")
+
+
+def place_of_planted(bug: PlantedBug, folder: Path) -> int | None:
+    """The place, from 1, of the first change that makes the kernel the one without the bug; None
+    where none does.
+    """
+    wrong = bug.candidate(folder)
+    wanted = _squeezed(CorpusKernel(task=bug.task, file=bug.file).text(folder))
+    longer = len(wanted) - len(_squeezed(wrong.source))
+    for place, (change, _) in enumerate(ordered_changes(wrong), start=1):
+        grown = sum(
+            len(piece.new.translate(_LAYOUT))
+            - len(wrong.source[piece.start : piece.end].translate(_LAYOUT))
+            for piece in change.pieces
+        )
+        if grown == longer and _squeezed(change.applied(wrong.source)) == wanted:
+            return place
+    return None
+
+
+def _squeezed(source: str) -> str:
+    """The source without comments and layout."""
+    return _COMMENT.sub("", source).translate(_LAYOUT)
+
+
+def places(bugs: Sequence[tuple[Path, str]]) -> dict[str, int | None]:
+    """The place of the planted change of each bug that has a replacement."""
+    found: dict[str, int | None] = {}
+    for folder, name in bugs:
+        bug = bug_manifest(folder).bugs[name]
+        found[f"{folder.name} {name}"] = place_of_planted(bug, folder) if bug.replace else None
+    return found
+
+
+def counts(half: str, found: dict[str, int | None]) -> Row:
+    """How many are among the first changes."""
+    known = [place for place in found.values() if place is not None]
+    among = {f"first {most}": sum(place <= most for place in known) for most in WITHIN}
+    return {"half": half, "bugs": len(found), **among, "all": len(known)}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.repair_reach",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--half", choices=("open", "blind", "both"), default="both")
+    parser.add_argument("--names", action="store_true", help="the place of each of the open half")
+    options = parser.parse_args(arguments)
+    rows = []
+    if options.half != "blind":
+        found = places(open_half())
+        rows.append(counts("open", found))
+        if options.names:
+            print(table([{"bug": name, "place": place} for name, place in found.items()]))
+    if options.half != "open":
+        rows.append(counts("blind", places(blind_half())))
+    print(table(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
