@@ -20,7 +20,11 @@ from benchmarks.table import Row, table
 from evoengine.evaluate.repair.change_order import ordered_changes
 
 WITHIN = (100, 300, 500, 1000)
-_COMMENT = re.compile(r"//[^\n]*|/\*(?! evoengine).*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# Brackets around a name or number, and a second pair around the same: (C) is C, ((x + y)) is (x + y).
+_ONE_WORD = re.compile(r"(?<![\w>\])])\(([\w.]+)\)")
+_TWICE = re.compile(r"\((\([^()]*\))\)")
+_BRACKETS = range(-2, 7, 2)
 _LAYOUT = str.maketrans("", "", " \n\t")
 
 
@@ -29,22 +33,29 @@ def place_of_planted(bug: PlantedBug, folder: Path) -> int | None:
     where none does.
     """
     wrong = bug.candidate(folder)
-    wanted = _squeezed(CorpusKernel(task=bug.task, file=bug.file).text(folder))
-    longer = len(wanted) - len(_squeezed(wrong.source))
+    right = CorpusKernel(task=bug.task, file=bug.file).text(folder)
+    wanted = _squeezed(right)
+    longer = len(_without_layout(right)) - len(_without_layout(wrong.source))
     for place, (change, _) in enumerate(ordered_changes(wrong), start=1):
         grown = sum(
             len(piece.new.translate(_LAYOUT))
             - len(wrong.source[piece.start : piece.end].translate(_LAYOUT))
             for piece in change.pieces
         )
-        if grown == longer and _squeezed(change.applied(wrong.source)) == wanted:
+        brackets = grown - longer  # signs of those that are too many, if it is the one
+        if brackets in _BRACKETS and _squeezed(change.applied(wrong.source)) == wanted:
             return place
     return None
 
 
 def _squeezed(source: str) -> str:
-    """The source without comments and layout."""
-    return _COMMENT.sub("", source).translate(_LAYOUT)
+    """The source without comments, layout and brackets that change nothing."""
+    return _TWICE.sub(r"\1", _ONE_WORD.sub(r"\1", _without_layout(source)))
+
+
+def _without_layout(source: str) -> str:
+    header, end, code = source.partition("*/")
+    return (header + end + _COMMENT.sub("", code)).translate(_LAYOUT)
 
 
 def places(bugs: Sequence[tuple[Path, str]]) -> dict[str, int | None]:
