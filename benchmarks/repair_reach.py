@@ -1,10 +1,11 @@
-"""How early the search for a change would come to the planted one, of all bugs; nothing is launched.
+"""How early the search for a change would come to the planted one; nothing is launched.
 
     python -m benchmarks.repair_reach [--half open|blind|both] [--names]
 
-The planted change, written as the manifest has it, is looked for among the changes that are known of
-each wrong kernel, the likeliest first. One that has the same effect but is written otherwise is not
-counted. `--names` prints the place of each bug, of the half that may be looked at alone.
+The planted change, written as the manifest has it, is looked for among the changes that are known
+of each wrong kernel, the likeliest first; brackets that change nothing do not count. One that has
+the same effect but is written otherwise is not counted. `--names` prints the place of each bug, of
+the half that may be looked at alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from evoengine.evaluate.repair.change_order import ordered_changes
 
 WITHIN = (100, 300, 500, 1000)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-# Brackets around a name or number, and a second pair around the same: (C) is C, ((x + y)) is (x + y).
+# Brackets around a name or number, and a second pair around the same text.
 _ONE_WORD = re.compile(r"(?<![\w>\])])\(([\w.]+)\)")
 _TWICE = re.compile(r"\((\([^()]*\))\)")
 _BRACKETS = range(-2, 7, 2)

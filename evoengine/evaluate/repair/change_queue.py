@@ -37,6 +37,7 @@ class _Waiting:
     change: SourceChange
     alternative: SwitchedChange | None
     worth: float
+    statements: tuple[int, ...]
 
 
 class ChangeQueue:
@@ -57,7 +58,7 @@ class ChangeQueue:
         """The next changes, those that can share a compilation or a single one; None at the end."""
         if self._alone:
             return self._alone.pop(0)
-        self._left.sort(key=lambda item: -item.worth * self._effects.odds(item.change))
+        self._left.sort(key=lambda item: -item.worth * self._effects.odds(item.statements))
         together: list[SwitchedChange] = []
         count = 0
         for item in self._left:
@@ -81,10 +82,11 @@ class ChangeQueue:
             return
         for change, check in launched.checks:
             self._effects.saw(change, self._unchanged, check)
-        first = max((item.worth for item in self._left), default=1.0)
-        self._left += [self._waiting(change, first) for change in self._effects.pairs()]
+        likeliest = max((item.worth for item in self._left), default=1.0)
+        self._left += [self._waiting(change, likeliest) for change in self._effects.pairs()]
 
     def _waiting(self, change: SourceChange, likeliness: float) -> _Waiting:
         alternative = switched(self._code, change)
         cost = 1.0 if alternative is not None else COST_ALONE
-        return _Waiting(change, alternative, likeliness / cost)
+        statements = self._effects.statements(change)
+        return _Waiting(change, alternative, likeliness / cost, statements)
