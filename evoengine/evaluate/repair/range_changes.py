@@ -9,7 +9,6 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _NEAREST = 8  # variables, the last declared first
-_LONGEST_VALUE = 3  # tokens of one that is replaced where a flag holds
 _MOST_ROWS = 8  # products of a kernel that may be the begin of a row
 
 
@@ -48,34 +47,21 @@ def _loops(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _flags(code: KernelCode) -> Iterator[SourceChange]:
-    """A whole number that is another one where a flag holds, or where it does not."""
+    """A size that is another number where a flag holds: S made causal ? i + 1 : S."""
     tokens = code.tokens
     flags = [item for item in code.names.all if tokens.text(item.position - 1) == "bool"]
     for first, last in code.values if flags else ():
-        text = tokens.source(first, last)
-        is_number = last - first < _LONGEST_VALUE and (
-            text.isdigit() or _is_integer(code, first, last)
-        )
-        if not is_number or code.in_index(first) or "?" in text:
+        size = code.names.at(first) if first == last else None
+        if size is None or size.sort != "int" or not size.is_parameter or code.in_index(first):
             continue
         for flag in flags:
-            if not flag.position < first <= flag.last or flag.name == text:
+            if not flag.position < first <= flag.last or flag.name == size.name:
                 continue
             for item in code.visible(first, "int")[:_NEAREST]:
-                if item.name in (flag.name, text):
-                    continue
                 for other in (f"{item.name} + 1", item.name):
-                    new = f"({flag.name} ? {other} : {text})"
-                    yield code.replaced(first, last, new, "case of a flag missing")
-
-
-def _is_integer(code: KernelCode, first: int, last: int) -> bool:
-    sorts = {
-        item.sort
-        for place in range(first, last + 1)
-        if code.tokens.kind(place) == "name" and (item := code.names.at(place)) is not None
-    }
-    return sorts == {"int"}
+                    if item.name not in (flag.name, size.name):
+                        new = f"{flag.name} ? {other} : {size.name}"
+                        yield code.replaced(first, last, new, "case of a flag missing")
 
 
 def _wrapped(code: KernelCode) -> Iterator[SourceChange]:
@@ -92,7 +78,10 @@ def _wrapped(code: KernelCode) -> Iterator[SourceChange]:
             if (left[0], right[1]) != (first, last) or tokens.text(last + 2) in ("=", "+="):
                 continue
             index, bound = tokens.source(*left), tokens.source(*right)
-            new = f"({index} < {bound} ? {tokens.source(name, first - 1)}{index}] : 0.0f)"
+            if tokens.partners.get(right[0]) == right[1]:  # (n) is n
+                bound = tokens.source(right[0] + 1, right[1] - 1)
+            new = f"{index} < {bound} ? {tokens.source(name, first - 1)}{index}] : 0.0f"
+            new = new if (name, last + 1) in code.values else f"({new})"
             yield code.replaced(name, last + 1, new, "index that comes back")
 
 
@@ -117,8 +106,14 @@ def _rows(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _row_products(code: KernelCode) -> list[tuple[str, str]]:
-    """The variables that are multiplied by a size somewhere: row and size."""
+    """The variables that are multiplied by a size somewhere, with it; and those that nothing reads
+    with every size.
+    """
     tokens, found = code.tokens, dict[tuple[str, str], None]()
+    for item in code.unread:
+        if item.sort == "int" and not item.is_parameter:
+            sizes = (other for other in code.names.all if other.sort == "int")
+            found |= {(item.name, size.name): None for size in sizes if size.is_parameter}
     for position in range(2, len(tokens)):
         size = code.names.at(position + 1) if tokens.kind(position + 1) == "name" else None
         if tokens.text(position) != "*" or size is None or size.sort != "int":
