@@ -10,6 +10,7 @@ from evoengine.evaluate.repair.change_effects import ChangeEffects
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
+from evoengine.evaluate.repair.told_changes import ToldChanges
 from evoengine.records import CaseCheck
 
 FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
@@ -43,8 +44,10 @@ class _Waiting:
 class ChangeQueue:
     """Hands out changes that are compiled together, the likeliest first."""
 
-    def __init__(self, candidate: Candidate) -> None:
+    def __init__(self, candidate: Candidate, told: Sequence[str] = ()) -> None:
+        """`told` are the sentences of the verdict's findings, the most telling first."""
         self._code = kernel_code(candidate)
+        self._told = ToldChanges(self._code, told)
         self._effects = ChangeEffects(self._code)
         self._unchanged: CaseCheck | None = None
         self._together = FIRST_TOGETHER
@@ -89,4 +92,5 @@ class ChangeQueue:
         alternative = switched(self._code, change)
         cost = 1.0 if alternative is not None else COST_ALONE
         statements = self._effects.statements(change)
-        return _Waiting(change, alternative, likeliness / cost, statements)
+        worth = likeliness / cost * self._told.odds(change.kind, statements)
+        return _Waiting(change, alternative, worth, statements)

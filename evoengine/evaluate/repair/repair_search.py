@@ -70,14 +70,20 @@ class RepairSearch:
         self._cases = FIRST_CASES  # of the next job
 
     async def find(
-        self, candidate: Candidate, wrong: WrongInputs, seconds: float, progress: Progress
+        self,
+        candidate: Candidate,
+        wrong: WrongInputs,
+        seconds: float,
+        progress: Progress,
+        told: Sequence[str] = (),
     ) -> FoundRepairs:
         """The changes of `candidate` that make it right everywhere, found in at most about
-        `seconds`; raises WorkerError, DeviceError and ToolchainError.
+        `seconds`; those of which the findings `told` speak come first. Raises WorkerError,
+        DeviceError and ToolchainError.
         """
         progress("looking for the change that makes it right")
         self._cases = FIRST_CASES
-        walk = _Walk(self, candidate, wrong, seconds, progress)
+        walk = _Walk(self, candidate, wrong, seconds, progress, told)
         await walk.run()
         return walk.found
 
@@ -151,6 +157,7 @@ class _Walk:
         wrong: WrongInputs,
         seconds: float,
         progress: Progress,
+        told: Sequence[str],
     ) -> None:
         self.found = FoundRepairs()
         self._search = search
@@ -161,7 +168,7 @@ class _Walk:
         self._began = self._clock()
         self._ends = self._began + seconds
         self._compiler = ChangeCompiler(candidate, wrong.case, search.compiler, search.limits)
-        self._queue = ChangeQueue(candidate)
+        self._queue = ChangeQueue(candidate, told)
         self.found.known = len(self._queue)
 
     async def run(self) -> None:

@@ -9,6 +9,7 @@ from evoengine.evaluate.repair.change_effects import ChangeEffects, Effect, effe
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.told_changes import ToldChanges
 from evoengine.records import CaseCheck, InputSetCheck
 
 
@@ -121,3 +122,19 @@ def _of_line(queue: ChangeQueue, candidate: Candidate, lines: range) -> int:
     while not isinstance(taken := queue.taken(), list):
         assert taken is not None
     return sum(item.change.line(candidate.source) in lines for item in taken)
+
+
+def test_what_findings_say_comes_first() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    code = kernel_code(candidate)
+    said = (
+        "weight[:, None] is taken from another element: the output equals the reference with it so."
+    )
+    told, nothing = ToldChanges(code, [said]), ToldChanges(code, ["out is wrong everywhere."])
+    effects = ChangeEffects(code)
+    changes = [change for change, _ in ordered_changes(candidate)]
+    start = candidate.source.index("weight[blockIdx.x]")
+    (reads,) = effects.statements(next(item for item in changes if item.start == start))
+    assert told.odds("index of another array", [reads]) > told.odds("barrier missing", [reads]) > 1
+    assert told.odds("barrier missing", []) == 1.0
+    assert nothing.odds("index of another array", [reads]) == 1.0
