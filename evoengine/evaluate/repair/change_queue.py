@@ -80,7 +80,7 @@ class ChangeQueue:
 
     def saw(self, launched: LaunchedChanges) -> None:
         """Puts what is left in order by what was launched."""
-        self._unchanged = launched.unchanged or self._unchanged
+        self._unchanged = self._unchanged or launched.unchanged
         if self._unchanged is None:
             return
         for change, check in launched.checks:
