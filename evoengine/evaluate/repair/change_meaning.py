@@ -276,7 +276,10 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         "grid by one",
         _fixed("the grid is off by one: blocks are missing, whose elements are never written, in"),
     ),
-    ("grid without", _fixed("the grid is wrong in")),
+    (
+        "grid without",
+        _fixed("the grid is wrong, such as too small, so that blocks are missing, in"),
+    ),
     ("grid for", _name),
     ("grid", _fixed("the grid is wrong in")),
     ("axis of the grid", _name),

@@ -7,6 +7,9 @@ import pytest
 from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import bug_manifest
 from benchmarks.repair_reach import WITHIN, counts, place_of_planted
+from evoengine.evaluate.repair.change_order import ordered_changes
+from evoengine.evaluate.repair.repair_finding import finding
+from evoengine.evaluate.repair.repair_search import FoundRepairs
 from tests.evaluate.repair.small_kernel import candidate, repairing
 
 # corpus, bug, the kind of change that mends it
@@ -28,6 +31,25 @@ def test_the_planted_change_is_known(corpus: str, name: str, kind: str) -> None:
     folder = ROOT / "tests" / corpus
     place = place_of_planted(bug_manifest(folder).bugs[name], folder)
     assert place is not None, kind
+
+
+@pytest.mark.parametrize(
+    ("corpus", "name"),
+    [
+        ("bugs", "attention_mask_missing"),
+        ("bugs", "linear_bias_after_gelu"),
+        ("bugs_second", "scores_lanes_misread"),
+        ("bugs_fourth", "keys_of_the_first_batch"),
+    ],
+)
+def test_its_sentence_names_the_cause(corpus: str, name: str) -> None:
+    folder = ROOT / "tests" / corpus
+    bug = bug_manifest(folder).bugs[name]
+    place = place_of_planted(bug, folder)
+    assert place is not None
+    wrong = bug.candidate(folder)
+    told = finding(wrong, FoundRepairs(changes=[ordered_changes(wrong)[place - 1][0]]))
+    assert told is not None and bug.is_named_by([told.sentence])
 
 
 def test_two_terms_of_a_statement_change_places() -> None:
