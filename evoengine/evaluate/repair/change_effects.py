@@ -18,7 +18,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.records import CaseCheck, InputSetCheck
 
 
-class Effect(StrEnum):
+class ChangeEffect(StrEnum):
     """What a change does to the outputs of the wrong call."""
 
     none = "none"  # they are as wrong as before, to the last digit
@@ -37,16 +37,16 @@ NOTHING, MOST_NOTHING = 0.6, 3
 MOST_PAIRED = 6  # of the changes that make the error smaller, each two of which are tried at once
 
 
-def effect_of(unchanged: CaseCheck, changed: CaseCheck) -> Effect:
+def effect_of(unchanged: CaseCheck, changed: CaseCheck) -> ChangeEffect:
     """What a change did to the one input set of both checks."""
     if not changed.sets or not unchanged.sets:
-        return Effect.other  # it could not be launched, or strayed
+        return ChangeEffect.other  # it could not be launched, or strayed
     before, after = unchanged.sets[0], changed.sets[0]
     if _figures(before) == _figures(after):
-        return Effect.none
+        return ChangeEffect.none
     least = min(ERROR_OF_ZEROS, before.rel_rmse)
     is_better = after.nan_count <= before.nan_count and after.rel_rmse < CLEARLY_LESS * least
-    return Effect.better if is_better else Effect.other
+    return ChangeEffect.better if is_better else ChangeEffect.other
 
 
 def _figures(check: InputSetCheck) -> tuple[object, ...]:
@@ -65,7 +65,7 @@ class ChangeEffects:
 
     def __init__(self, code: KernelCode) -> None:
         self._code = code
-        self._seen: defaultdict[int, Counter[Effect]] = defaultdict(Counter)
+        self._seen: defaultdict[int, Counter[ChangeEffect]] = defaultdict(Counter)
         self._better: list[tuple[float, SourceChange]] = []  # with the error that is left
         self._paired: set[tuple[SourceChange, SourceChange]] = set()
 
@@ -74,7 +74,7 @@ class ChangeEffects:
         effect = effect_of(unchanged, changed)
         for statement in self.statements(change):
             self._seen[statement][effect] += 1
-        if effect is Effect.better and not changed.ok:
+        if effect is ChangeEffect.better and not changed.ok:
             self._better.append((changed.sets[0].rel_rmse, change))
 
     def odds(self, statements: tuple[int, ...]) -> float:
@@ -85,10 +85,10 @@ class ChangeEffects:
         seen = self._seen.get(statement)
         if seen is None:
             return 1.0
-        if seen[Effect.better]:
-            return BETTER ** min(seen[Effect.better], MOST_BETTER)
-        do_nothing = 2 * seen[Effect.none] >= seen.total()
-        return NOTHING ** min(seen[Effect.none], MOST_NOTHING) if do_nothing else 1.0
+        if seen[ChangeEffect.better]:
+            return BETTER ** min(seen[ChangeEffect.better], MOST_BETTER)
+        do_nothing = 2 * seen[ChangeEffect.none] >= seen.total()
+        return NOTHING ** min(seen[ChangeEffect.none], MOST_NOTHING) if do_nothing else 1.0
 
     def pairs(self) -> Iterator[SourceChange]:
         """Each two of the changes that leave the smallest error, of different statements, made as

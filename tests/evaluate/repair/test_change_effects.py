@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import bug_manifest
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.evaluate.repair.change_effects import ChangeEffects, Effect, effect_of
+from evoengine.evaluate.repair.change_effects import ChangeEffects, ChangeEffect, effect_of
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -44,16 +44,16 @@ def wrong_kernel(name: str) -> tuple[Candidate, range]:
 
 
 def test_a_smaller_error_is_better_and_zeros_are_not() -> None:
-    assert effect_of(WRONG, WRONG) is Effect.none
-    assert effect_of(WRONG, check(0.5)) is Effect.better
-    assert effect_of(WRONG, check(1.0, failing=0.9)) is Effect.other  # all zero
-    assert effect_of(WRONG, check(0.5, nans=3)) is Effect.other
-    assert effect_of(WRONG, check(3.0)) is Effect.other
+    assert effect_of(WRONG, WRONG) is ChangeEffect.none
+    assert effect_of(WRONG, check(0.5)) is ChangeEffect.better
+    assert effect_of(WRONG, check(1.0, failing=0.9)) is ChangeEffect.other  # all zero
+    assert effect_of(WRONG, check(0.5, nans=3)) is ChangeEffect.other
+    assert effect_of(WRONG, check(3.0)) is ChangeEffect.other
 
 
 def test_a_change_that_could_not_be_launched_says_little() -> None:
     strayed = CaseCheck(case="small", hidden=False, ok=False, sets=())
-    assert effect_of(WRONG, strayed) is Effect.other
+    assert effect_of(WRONG, strayed) is ChangeEffect.other
 
 
 def by_line(candidate: Candidate) -> dict[int, list[SourceChange]]:
