@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import bug_manifest
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.evaluate.repair.change_effects import ChangeEffects, ChangeEffect, effect_of
+from evoengine.evaluate.repair.change_effects import ChangeEffect, ChangeEffects, effect_of
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.source_change import SourceChange
