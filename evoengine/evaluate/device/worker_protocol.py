@@ -83,13 +83,14 @@ class StepBegun(Frozen):
 
 class Done(Frozen):
     """Worker to parent: the job's report. `healthy` is false when the process that ran the
-    candidate must be replaced.
+    candidate must be replaced, `is_last` true when the worker ends itself after it.
     """
 
     kind: Literal["done"] = "done"
     id: int
     report: Report
     healthy: bool
+    is_last: bool = False
 
 
 class RaceDone(Frozen):

@@ -24,7 +24,7 @@ from evoengine.protocols import Device, Job, Progress
 from evoengine.records import Status
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
-LAUNCH_S = 2.0  # of one change on a GPU, loading included: honest ones take milliseconds
+LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
 JOB_S = 2.0  # that a job may take, judged by the one before
 _NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
 # After the first change that makes all right, others are looked for as long as this share of the

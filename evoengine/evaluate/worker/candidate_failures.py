@@ -64,7 +64,9 @@ class Cheated(CandidateFailure):
 
 
 class VoidTiming(CandidateFailure):
-    """The baseline took another time beside the candidate than alone: no figure can be trusted."""
+    """The baseline took another time beside the candidate than alone, or something else used the
+    GPU: no figure can be trusted.
+    """
 
     status = Status.unstable
 

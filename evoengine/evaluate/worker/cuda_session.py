@@ -91,7 +91,8 @@ class CudaSession:
             partial(self._runners.map_ahead, harness),
         )
         # references in float64 take seconds on a CPU
-        processor = Processor(device, harness.token.shared)
+        synchronize = partial(torch.cuda.synchronize, device)
+        processor = Processor(device, harness.token.shared, synchronize)
         examiner = Examiner(task, functions, self._backend, processor=processor)
         self._judge = Judge(task, self._backend, announce, examiner)
 
@@ -109,6 +110,11 @@ class CudaSession:
         self._backend.begin_job(pair)
         report = self._judge.run(job)
         return report, self._judge.healthy and not self._backend.runner_has_grown
+
+    @property
+    def has_device(self) -> bool:
+        """Whether the context of this process still answers."""
+        return self._judge.has_device
 
     def race(self, newcomer: Job, holder: Job, runners: Runners) -> RaceReport:
         """The report on a race of two candidates, each in runners of its own."""

@@ -92,6 +92,11 @@ class EmulatedSession:
         """Raises DeviceError."""
         raise DeviceError(NOT_RACED)
 
+    @property
+    def has_device(self) -> bool:
+        """There is none that could break apart from this process."""
+        return True
+
     def run(self, job: Job, _runners: Runners) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may judge the next one."""
         if job.audits:

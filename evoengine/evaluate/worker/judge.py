@@ -43,6 +43,11 @@ class Judge:
         self.examiner = examiner
         self.healthy = True
 
+    @property
+    def has_device(self) -> bool:
+        """Whether this process still has a device that answers."""
+        return self.examiner is None or self.examiner.has_device
+
     def run(self, job: Job) -> Report:
         """The report on `job`; sets `healthy` to false when this process must be replaced."""
         if not job.cases:
@@ -170,7 +175,7 @@ class JobRun:
         with self._phase("check"):
             for compiled in self.job.cases:
                 self._prepare_case(compiled)
-                self._announce(self._checking(compiled), True)
+                self._announce(f"checking {shown(compiled)}", True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(
                     found.model_copy(update={"checked": self.checked.get(found.case)})
@@ -180,11 +185,6 @@ class JobRun:
                     break
         if self.status is Status.wrong_result:
             self._examine(compiled, found)
-
-    def _checking(self, compiled: CompiledCase) -> str:
-        """The words of a step: of changed kernels also the number, in case one ends the process."""
-        number = f", change {len(self.checks) + 1}" if self.job.only_set is not None else ""
-        return f"checking {shown(compiled)}{number}"
 
     def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
         """Looks for what is wrong with the last wrong call; the verdict stays as it is."""
@@ -241,6 +241,9 @@ class JobRun:
         self._examine(case.compiled, check)
 
     def _announce(self, step: str, candidate: bool) -> None:
+        """Tells of a step; of changed kernels also the number, because one may end the process."""
+        if self.job.only_set is not None:
+            step = f"{step}, change {len(self.checks) + 1}"
         if candidate:
             self.candidate_step = step
         self.candidate_may_run = candidate

@@ -38,6 +38,11 @@ class Session(Protocol):
 
     environment: Environment
 
+    @property
+    def has_device(self) -> bool:
+        """Whether this process can run another job; a device that broke comes back in a new one."""
+        ...
+
     def run(self, job: Job, runners: Runners) -> tuple[Report, bool]:
         """The report on `job`, and whether the process that ran it may run the next one."""
         ...
@@ -91,8 +96,9 @@ class Worker:
             self._send(RaceDone(id=request.id, report=race))
             return True
         report, healthy = self.session.run(request.job, request.runners)
-        self._send(Done(id=request.id, report=report, healthy=healthy))
-        return healthy or self.has_runner
+        is_last = not self.session.has_device
+        self._send(Done(id=request.id, report=report, healthy=healthy, is_last=is_last))
+        return (healthy or self.has_runner) and not is_last
 
     def _announce(self, step: str, candidate: bool) -> None:
         self._begin(StepBegun(id=self.current, what=step, candidate=candidate))

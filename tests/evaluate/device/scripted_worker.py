@@ -101,7 +101,10 @@ def serve(
                 id=request.id, what="checking small", candidate=not behaviour.startswith("ours")
             )
         )
-        if not request.job.cases:
+        is_last = behaviour == "its diagnosis breaks the device"
+        if is_last:
+            report, healthy = Report(status=Status.wrong_result, reason="wrong"), True
+        elif not request.job.cases:
             report, healthy = timed(baselines, task_path), True
         elif request.job.only_prepares:
             report, healthy = Report(status=Status.correct), True
@@ -116,8 +119,8 @@ def serve(
                 healthy=True,
             )
         )
-        send(Done(id=request.id, report=report, healthy=healthy))
-        if not healthy and not pair:
+        send(Done(id=request.id, report=report, healthy=healthy, is_last=is_last))
+        if is_last or (not healthy and not pair):
             os._exit(0)
 
 

@@ -230,7 +230,8 @@ def test_a_fresh_process_has_run_no_other_candidate(backend):
         first = candidates_process(device)
         await device.run(job, lambda _: None)
         second = candidates_process(device)
-        await device.run(job, lambda _: None, verify=True)
+        verified = await device.run(job, lambda _: None, verify=True)
+        assert verified.status is Status.correct, verified
         return first, second, verifying_process(device, job)
 
     first, second, verify = backend.play(scene)

@@ -79,6 +79,20 @@ async def judged(
     return await device.run(job(shown, hidden), lambda _: None, verify)
 
 
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_device_that_a_diagnosis_broke_costs_its_grader_and_neither_verdict(
+    stage: Stage, verify: bool
+) -> None:
+    async def scene(device: GraderDevice) -> tuple[Report, Report, Report]:
+        before = await judged(device, "correct")
+        wrong = await judged(device, "its diagnosis breaks the device", verify=verify)
+        return before, wrong, await judged(device, "correct")
+
+    before, wrong, after = stage.play(scene)
+    assert wrong.status is Status.wrong_result
+    assert (before.status, after.status) == (Status.correct, Status.correct)
+
+
 def pids(device: GraderDevice) -> tuple[Any, Any, Any]:
     """Grader, and the runners for shown and for hidden cases, those at work and the spare ones;
     None for what is not there.

@@ -90,6 +90,26 @@ def test_what_goes_wrong_in_our_time_is_our_fault(fault: Exception) -> None:
         judging(fault, preparing=True).run(job())
 
 
+def test_the_step_of_a_changed_kernel_says_which_one_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a step that the backend tells of: what ends there is the change of that number."""
+    made = judging(AssertionError("no check fails here"))
+    right = CaseCheck(case="plain", hidden=False, ok=True, sets=())
+
+    def check(compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
+        announce("checking plain", True)
+        if len(checked) == 2:
+            raise Crashed("an illegal memory access was encountered")
+        checked.append(compiled)
+        return right
+
+    checked = list[CompiledCase]()
+    monkeypatch.setattr(made.backend, "check", check)
+    changed = job().model_copy(update={"cases": job().cases * 4, "only_set": 0})
+    report = made.run(changed)
+    assert report.status is Status.crash
+    assert report.reason.endswith("(checking plain, change 3)")
+
+
 def test_a_job_that_only_prepares_runs_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
     made, prepared = judging(AssertionError("a candidate ran")), list[str]()
     monkeypatch.setattr(made.backend, "prepare", lambda one, *_: prepared.append(one.plan.case))

@@ -110,8 +110,8 @@ class PairedTiming:
                 if 1 / (1 + SAME_TIME) <= ratios[-1] <= 1 + SAME_TIME:
                     return samples
                 failure = _void(ratios)
-            except Cheated as cheated:
-                failure = cheated
+            except (Cheated, VoidTiming) as refused:
+                failure = refused
             self.pairs = TimedPairs()
         assert failure is not None
         raise failure

@@ -292,8 +292,10 @@ def _disagreement(side: str) -> SideFailed:
 
 @contextmanager
 def _blamed(side: str) -> Iterator[None]:
-    """A failure inside is that of `side`."""
+    """A failure inside is that of `side`; a time that cannot be trusted is nobody's."""
     try:
         yield
+    except VoidTiming as void:
+        raise SideFailed("", void) from void
     except CandidateFailure as failure:
         raise SideFailed(side, failure) from failure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evoengine.evaluate.worker.candidate_failures import Cheated
+from evoengine.evaluate.worker.candidate_failures import Cheated, VoidTiming
 from evoengine.evaluate.worker.cuda.examination import Examined
 from evoengine.records import Samples
 from evoengine.statistics import ENOUGH_GROUPS, group_interval, median, paired_ratios
@@ -15,7 +15,8 @@ NARROW = 0.008  # the ratio is known well when its interval is within +-0.8 %
 # kernels may leave multiprocessors divided differently between L1 and shared memory.
 GAP_US, GAP_SHARE = 3.0, 0.02
 # The host waits some 50 us longer than the events say; a busy host more, but not each time, and one
-# whose GPU others use as well waits longer for the baseline, too; no more than this is allowed for.
+# whose GPU others use as well waits longer for the baseline, too, by a slice of time of 2 ms, say.
+# No more than this is allowed for: beyond it a time is nobody's.
 HOST_GAP_US, HOST_GAP_SHARE = 200.0, 0.5
 # A ratio is surely above a limit if so many standard errors are between them. Few samples say
 # little about their spread, and nothing about the next groups: it is at least this share.
@@ -42,8 +43,9 @@ class ClockGaps:
 
     def refuse_forged(self, replay_us: float) -> None:
         """Raises Cheated where the candidate's two clocks are further apart than the baseline's, or
-        where the host always waits longer for it than both say, and than for the baseline.
-        `replay_us` is the time of a replay.
+        where the host always waits longer for it than both say, and than for the baseline;
+        VoidTiming where the host waits as long for the baseline. `replay_us` is the time of a
+        replay.
         """
         apart = abs(median(self._ours) - median(self._theirs))
         if apart > max(GAP_US, GAP_SHARE * replay_us):
@@ -51,11 +53,18 @@ class ClockGaps:
                 f"two clocks disagree about the time of its replays by {apart:.2g} us more than"
                 " about the baseline's"
             )
-        longer = min(self._our_host) - min(HOST_GAP_US, *self._their_host)
-        if longer > HOST_GAP_US + HOST_GAP_SHARE * replay_us:
+        allowed = HOST_GAP_US + HOST_GAP_SHARE * replay_us
+        ours, theirs = min(self._our_host), min(self._their_host)
+        longer = ours - min(HOST_GAP_US, theirs)
+        if ours - theirs > allowed:
             raise Cheated(
                 f"its replays take at least {longer:.3g} us more on the host's clock than the"
                 " baseline's"
+            )
+        if longer > allowed:
+            raise VoidTiming(
+                f"the host waits at least {theirs:.3g} us longer than the GPU's clocks say, for the"
+                " baseline's replays as well: something else uses the GPU"
             )
 
 

@@ -57,6 +57,7 @@ class Examiner:
         self._processor = processor
         self._faults: tuple[type[Exception], ...] = (*FAULTS, *backend.errors)
         self.healthy = True  # whether the last further launches left the process as it was
+        self.has_device = True  # whether the device of the references still answers
 
     def examine(
         self,
@@ -69,6 +70,22 @@ class Examiner:
         """What was found out about the last wrong call of the backend; `passed` names the cases
         that were right before it. Raises nothing.
         """
+        found = self._examined(compiled, job, check, passed, announce)
+        try:
+            self._processor.answer()
+        except self._faults as error:
+            self.has_device = False
+            return _nothing(check, f"forensics broke the device: {_line(error)}")
+        return found
+
+    def _examined(
+        self,
+        compiled: CompiledCase,
+        job: Job,
+        check: CaseCheck,
+        passed: Sequence[str],
+        announce: Announce,
+    ) -> Forensics:
         self.healthy = True
         problem = ""
         call = None

@@ -13,6 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.worker.forensics.checked_indices import CheckedIndices
 from evoengine.evaluate.worker.forensics.time_limit import TimeLimit, time_limit
 from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
@@ -65,10 +66,17 @@ class Deadline(TorchFunctionMode):
 
 @dataclass(frozen=True)
 class Processor:
-    """Where references are computed again; `turn` waits for the right to use it."""
+    """Where references are computed again; `turn` waits for the right to use it, and `answer`
+    raises where the device has broken.
+    """
 
     device: torch.device = CPU
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    answer: Callable[[], object] = lambda: None
+
+    def checked(self) -> AbstractContextManager[object]:
+        """For code that may use indices out of range."""
+        return CheckedIndices() if self.device.type == "cuda" else nullcontext()  # type: ignore[no-untyped-call]
 
 
 ON_CPU = Processor()
@@ -114,7 +122,7 @@ class RecomputedReference:
         with self.processor.turn():
             try:
                 known = {**self.scalars, **(scalars or {}), **self._copied(tensors)}
-                with mode or Deadline(self.limit):
+                with self.processor.checked(), mode or Deadline(self.limit):
                     result = self.functions.unannounced_result(
                         self.task.reference, known, self.case
                     )

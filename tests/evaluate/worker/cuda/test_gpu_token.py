@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -20,8 +21,10 @@ WAIT_S = 0.3
 # A process that takes the token of GPU argv[1], says so, and holds it until its input ends.
 HOLDER = """
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from evoengine.evaluate.worker.cuda.harness import gpu_token
+gpu_token.FOLDER = Path(sys.argv[2])
 name = SimpleNamespace(deviceGetPCIBusId=lambda _: sys.argv[1])
 gpu_token.cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=name))
 with gpu_token.GpuToken(0).held():
@@ -36,13 +39,16 @@ Hold = Callable[[str], subprocess.Popen[str]]
 def hold(tmp_path: Path) -> Hold:
     """Starts a process that takes the token of a GPU."""
 
+    folder = tmp_path / "of all"
+    folder.mkdir()
+
     def start(gpu: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-c", HOLDER, gpu],
+            [sys.executable, "-c", HOLDER, gpu, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "TMPDIR": str(tmp_path)},
+            env={**os.environ, "TMPDIR": tempfile.mkdtemp(dir=tmp_path)},  # its own
         )
 
     return start
@@ -90,7 +96,7 @@ def test_the_token_of_a_process_that_is_killed_is_free(hold: Hold) -> None:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = SimpleNamespace(deviceGetPCIBusId=lambda number: f"0000:0{number}:00.0")
     monkeypatch.setattr(gpu_token, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=name)))
-    monkeypatch.setattr(gpu_token.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(gpu_token, "FOLDER", tmp_path)
 
 
 def test_an_error_gives_the_token_back(here: None) -> None:

@@ -385,9 +385,14 @@ def test_a_gpu_that_others_use_makes_the_host_wait_for_both_sides_which_hides_no
 ) -> None:
     sides.host_gap_us, sides.baseline.host_gap_us = lambda: 350.0, 300.0
     assert sides.take().candidate_us
-    sides.host_gap_us, sides.baseline.host_gap_us = lambda: 900.0, 5000.0
+    sides.host_gap_us, sides.baseline.host_gap_us = lambda: 900.0, 300.0
     with pytest.raises(Cheated, match="at least 700 us more on the host's clock"):
         sides.take()
+    # as long for both: nobody knows what it is, so no time counts and nobody is a cheat
+    for theirs in (900.0, 5000.0):
+        sides.host_gap_us, sides.baseline.host_gap_us = lambda: 900.0, theirs
+        with pytest.raises(VoidTiming, match="for the baseline's replays as well"):
+            sides.take()
 
 
 def test_a_sign_of_life_comes_before_every_replay(sides: FakeSides) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from evoengine.evaluate.worker.candidate_failures import Crashed
 from evoengine.evaluate.worker.forensics.examiner import Examiner
+from evoengine.evaluate.worker.forensics.recomputed_reference import Processor
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.protocols import CompiledCase, Job
 from evoengine.records import Forensics
@@ -51,6 +52,23 @@ def test_a_wrong_call_is_examined() -> None:
     found, healthy = examined(negated())
     assert found.diagnoses[0].kind.value == "sign"
     assert (found.problem, healthy) == ("", True)
+
+
+def test_a_device_that_breaks_meanwhile_costs_the_diagnosis_and_is_told() -> None:
+    call, check = wrong_call("matmul_fp16", "flat", lambda t, _: -t["a"] @ t["b"])
+
+    def answer() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    compiled = CompiledCase(plan=plan_of("flat"), code_path="", functions={})
+    backend: Any = Scripted(call)
+    processor = Processor(answer=answer)
+    examiner = Examiner(
+        small("matmul_fp16"), functions("matmul_fp16"), backend, processor=processor
+    )
+    found = examiner.examine(compiled, Job(cases=(), tier="fp16"), check, (), lambda *_: None)
+    assert not examiner.has_device
+    assert found.problem == "forensics broke the device: CUDA error: device-side assert triggered"
 
 
 def test_a_further_launch_that_crashes_costs_only_what_it_would_have_shown() -> None:

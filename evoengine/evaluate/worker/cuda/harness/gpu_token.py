@@ -16,13 +16,17 @@ from pathlib import Path
 
 import cupy
 
+# one place for all: a batch system gives each job a TMPDIR of its own, and both may use one GPU
+FOLDER = Path("/tmp")  # noqa: S108 - no link is followed, and the files are their user's own
+
 
 class GpuToken:
     """Locks on files that are named after the GPU; the system frees them when their holder dies."""
 
     def __init__(self, ordinal: int) -> None:
         bus = cupy.cuda.runtime.deviceGetPCIBusId(ordinal).replace(":", "-")
-        path = Path(tempfile.gettempdir()) / f"evoengine-gpu-{os.getuid()}-{bus}.lock"
+        folder = FOLDER if os.access(FOLDER, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
+        path = folder / f"evoengine-gpu-{os.getuid()}-{bus}.lock"
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         # Who waits for the token holds the turn, so that who gave the token back waits behind.
         self._turn = os.open(path.with_suffix(".turn"), flags, 0o600)
