@@ -32,7 +32,7 @@ from evoengine.task.schema import Limits, Task
 DETAIL_BYTES = 4096
 REASON_CHARACTERS = 1000  # one line; it may quote an instruction as long as its file
 START_S = 600.0
-EMULATED_TIMES = 8  # of the time that one of many changed kernels may take on a GPU
+EMULATED_TIMES = 16  # of the time that one of many changed kernels may take on a GPU
 PROFILER_START_S = 60.0  # CUPTI's first measurement in a process takes up to 5 s on a free machine
 
 
