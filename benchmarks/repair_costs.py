@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.bug_halves import open_half
-from benchmarks.bugs import DEVICES
+from benchmarks.bugs import DEVICES, sentences_of
 from benchmarks.planted_bugs import PlantedBug, bug_manifest, bug_task, bug_task_path
 from benchmarks.table import Row, machine, table
 from evoengine.candidate.arch import limits_of
@@ -50,7 +50,7 @@ async def searched(
             return None
         limits = limits_of(started.environment)
         search = RepairSearch(executor.compiler, executor.device, limits)
-        return await search.find(candidate, wrong, seconds, lambda _: None)
+        return await search.find(candidate, wrong, seconds, lambda _: None, sentences_of(verdict))
     finally:
         await executor.close()
 

@@ -229,7 +229,8 @@ class Job(Frozen):
     # was given, of this number; on an emulator a fault counts as a wrong output
     only_set: int | None = None
     # on a GPU the longest time without a message while the candidate's code may run, where that is
-    # less than the task allows: of many changed kernels some loop for ever
+    # less than the task allows, and on an emulator some times as long: of many changed kernels some
+    # loop for ever
     launch_s: float | None = None
     # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
     activity: bool = False

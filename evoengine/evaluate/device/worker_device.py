@@ -32,6 +32,7 @@ from evoengine.task.schema import Limits, Task
 DETAIL_BYTES = 4096
 REASON_CHARACTERS = 1000  # one line; it may quote an instruction as long as its file
 START_S = 600.0
+EMULATED_TIMES = 16  # of the time that one of many changed kernels may take on a GPU
 PROFILER_START_S = 60.0  # CUPTI's first measurement in a process takes up to 5 s on a free machine
 
 
@@ -187,11 +188,14 @@ class WorkerDevice:
             self._task.limits.reference_s,
         )
         worker.jobs += bool(job.cases)
+        step_s = allowed.step_s
+        if job.launch_s is not None:  # the first launch of a code waits for its compilation
+            step_s = min(step_s, EMULATED_TIMES * job.launch_s)
         try:
             answer = await worker.ask(
                 lambda number: Run(id=number, job=job),
                 progress,
-                allowed.step_s,
+                step_s,
                 allowed.total_s,
                 function_s,
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -65,5 +65,6 @@ class ChangeEvidence:
         return bool(made) and all(item in self._sequences for item in made)
 
 
-def _words(text: str) -> list[str]:
-    return [token.text for token in TokenList(text).tokens]
+@lru_cache(maxsize=1 << 14)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(token.text for token in TokenList(text).tokens)

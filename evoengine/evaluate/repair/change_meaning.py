@@ -4,52 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from evoengine.evaluate.repair.change_hints import hints, named
-from evoengine.evaluate.repair.change_place import ChangePlace
-from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.changed_text import ChangedText
+from evoengine.evaluate.repair.number_words import number_words
 
 _OPERATOR = re.compile(r"[-+*/]?=")
 _NARROW = re.compile(r"half|bfloat|fp8|e4m3|e5m2|0xffff")
-
-
-@dataclass(frozen=True)
-class ChangedText:
-    """A change with the text that it removes and its place."""
-
-    change: SourceChange
-    old: str
-    place: ChangePlace
-    whole: tuple[str, str] = ("", "")  # the value or statement around it, before and after
-
-    @property
-    def new(self) -> str:
-        """What stands there after it."""
-        return self.change.new.strip()
-
-    @property
-    def added(self) -> str:
-        """What is added at the end or begin of the old text."""
-        old, new = self.old.strip(), self.new
-        if new.startswith(f"({old})"):
-            return new[len(old) + 2 :].strip()
-        if old and new.startswith(old):
-            return new[len(old) :].strip()
-        return new
-
-    @property
-    def removed(self) -> str:
-        """What is removed at the begin or the end of the old text."""
-        old, new = self.old.strip(), self.new
-        if old.startswith(new):
-            return old[len(new) :].strip()
-        return old[: -len(new)].strip() if old.endswith(new) else old
-
-    @property
-    def where(self) -> str:
-        """The place in words."""
-        return self.place.words
 
 
 def meaning(text: ChangedText) -> str:
@@ -60,72 +21,6 @@ def meaning(text: ChangedText) -> str:
         if kind.startswith(beginning):
             return f"{words(text)}{more}"
     return f"in {text.where}{more}"
-
-
-def _number(text: ChangedText) -> str:
-    place = text.place
-    old, new = _value(text.old), _value(text.new)
-    if old is None or new is None:
-        return f"the number {text.old} is wrong in {text.where}"
-    if place.loop_variable:
-        return _loop(text, takes_fewer(place, old, new))
-    if place.sign_before == "%":
-        return (
-            f"the index comes back after {text.old} in place of {text.new}, so that the same ones"
-            f" are taken twice and others never, in {text.where}"
-            if old < new
-            else f"the index comes back after {text.old}, not after {text.new}, in {text.where}"
-        )
-    if place.sign_before == "*" and "." not in text.old:
-        return (
-            f"the distance {text.old} is too small, so that they overlap, some are counted twice,"
-            f" in {text.where}"
-            if old < new
-            else f"the distance {text.old} is too large, so that some between are left out, in"
-            f" {text.where}"
-        )
-    how = " (off by one)" if abs(old - new) == 1 else ""
-    return f"the number {text.old} is wrong{how}, it should be {text.new}, in {text.where}"
-
-
-def takes_fewer(place: ChangePlace, old: float, new: float) -> bool:
-    """Whether a loop takes fewer rounds with the number `old` than with `new`."""
-    low = old < new
-    if place.sign_before in ("/", ">>"):
-        low = not low
-    if place.loop_part == "begin":
-        return low != place.ascends
-    return low == place.ascends if place.loop_part == "bound" else not low
-
-
-def _value(text: str) -> float | None:
-    try:
-        return float(text.strip().rstrip("uUlLfF"))
-    except ValueError:
-        return None
-
-
-def _loop(text: ChangedText, fewer: bool) -> str:
-    """What a loop leaves out, or takes too many of."""
-    place = text.place
-    what = place.target or place.loop_variable
-    if place.is_reduction and place.multiplies:
-        return (
-            f"{what} is reduced over only a part of the lanes, such as half of them: the partial"
-            f" results of the other lanes are missing, in {text.where}"
-            if fewer
-            else f"{what} is reduced over too many lanes, so that neighbouring rows are mixed, in"
-            f" {text.where}"
-        )
-    words = {
-        ("begin", True): "begins too late: the first ones are left out",
-        ("begin", False): "begins too early: ones that do not belong to it are counted",
-        ("bound", True): "ends too early: the last ones, or a half, are left out",
-        ("bound", False): "ends too late: too many are taken",
-        ("step", True): "steps too far: some, such as every other one, are skipped",
-        ("step", False): "steps too little: some are taken twice, they overlap",
-    }
-    return f"the loop {words[place.loop_part, fewer]}; wrong is {text.where}"
 
 
 def _name(text: ChangedText) -> str:
@@ -312,6 +207,28 @@ def _unread(text: ChangedText) -> str:
     return f"{what} is missing, it is not {how}, nothing reads it, in {text.where}"
 
 
+def _row(text: ChangedText) -> str:
+    row = re.search(r"size_t\((\w+)\)", text.new)
+    what = named(row[1]) if row else "a row"
+    return f"{what} is missing: all take those of the first one ({what} = 0), in {text.where}"
+
+
+def _case(text: ChangedText) -> str:
+    flag, _, value = text.new.partition("?")
+    limit = value.partition(":")[0].strip()
+    return (
+        f"the case of {flag.strip()} is missing (a mask): where it holds, only up to {limit} must"
+        f" count, in {text.where}"
+    )
+
+
+def _moved(text: ChangedText) -> str:
+    return (
+        f"{_shown(text.old)} is at the wrong place, applied before or behind what it must not be:"
+        f" too early or too late, in {text.where}"
+    )
+
+
 def _layout_of_two(text: ChangedText) -> str:
     array = text.place.array or "it"
     return (
@@ -342,7 +259,7 @@ def _shown(text: str) -> str:
 _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("number of the plan", _fixed("a number of the launch plan is wrong:")),
     ("number for a name", _name),
-    ("number", _number),
+    ("number", number_words),
     ("power of two", _fixed("a number of the launch plan must be a power of two:")),
     ("float zero", _begins),
     ("float", _fixed("the constant is wrong in")),
@@ -359,7 +276,10 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         "grid by one",
         _fixed("the grid is off by one: blocks are missing, whose elements are never written, in"),
     ),
-    ("grid without", _fixed("the grid is wrong in")),
+    (
+        "grid without",
+        _fixed("the grid is wrong, such as too small, so that blocks are missing, in"),
+    ),
     ("grid for", _name),
     ("grid", _fixed("the grid is wrong in")),
     ("axis of the grid", _name),
@@ -415,6 +335,16 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("clamp missing", _fixed("a limit is missing, the value is not clamped, in")),
     ("reset", _reset),
     ("row of an index", _missing),
+    ("begin of a row", _row),
+    ("range of a loop", _fixed("the loop runs over the wrong ones, shifted or too many, in")),
+    ("case of a flag", _case),
+    ("index that", _fixed("the index comes back, so that some count more than once, in")),
+    ("term moved", _moved),
+    ("terms exchanged", _exchanged),
+    (
+        "coordinates",
+        _fixed("the lanes are numbered wrongly (rows and columns of a fragment are mixed up) in"),
+    ),
     ("stride of", _fixed("the places are in another order, interleaved, rows are mixed up, in")),
     ("operand negated", _fixed("the sign is wrong, a minus is missing, in")),
     ("call dropped", _call_too_many),

@@ -19,9 +19,11 @@ from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.mask_changes import mask_changes
+from evoengine.evaluate.repair.moved_changes import moved_changes
 from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
+from evoengine.evaluate.repair.range_changes import range_changes
 from evoengine.evaluate.repair.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.statement_changes import statement_changes
@@ -156,6 +158,13 @@ WEIGHTS: dict[str, float] = {
     "index with another name": 1.0,
     "operand negated": 1.0,
     "conversions with bits dropped": 1.5,
+    "range of a loop": 1.5,
+    "case of a flag missing": 1.5,
+    "index that comes back": 1.0,
+    "begin of a row missing": 1.5,
+    "term moved": 2.5,
+    "terms exchanged": 1.5,
+    "coordinates of a lane": 1.5,
 }
 # How much evidence counts. Of a kernel that has a name that nothing reads, half of the mistakes are
 # taken to be that; with the other share the right changes of the same mistakes come early.
@@ -175,6 +184,8 @@ _CODE_CHANGES = (
     sibling_changes,
     unread_changes,
     condition_changes,
+    range_changes,
+    moved_changes,
 )
 
 

@@ -27,6 +27,7 @@ def header_changes(header: str) -> Iterator[SourceChange]:
     yield from _rounded(header)
     for found in _LIMITED.finditer(header):
         yield SourceChange(*found.span(), found[1], "grid without a limit")
+        yield SourceChange(*found.span(), _LESS.sub("", found[1]), "grid without a limit")
     for found in _LESS.finditer(header):
         yield SourceChange(*found.span(), "", "grid by one")
     for found in _ARGUMENTS.finditer(header):

@@ -270,6 +270,12 @@ class KernelCode:
             if text in ASSIGNMENTS or text in ("return", "?", ":"):
                 last = self.extents.last_of(position, 0)
                 found.add((position + 1, last))
-            elif text in ("(", "[") and tokens.kind(position - 1) == "name":
+            elif text in ("(", "[") and self._calls(position):
                 found |= set(self.extents.arguments(position))
         return tuple(sorted(pair for pair in found if pair[0] <= pair[1]))
+
+    def _calls(self, opening: int) -> bool:
+        """Whether a name or template arguments stand before a bracket: f(x), f<int>(x)."""
+        before = opening - 1
+        is_template = self.tokens.text(before) == ">" and self.extents.is_template_bracket(before)
+        return self.tokens.kind(before) == "name" or is_template

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.evaluate.repair.change_meaning import ChangedText, meaning
+from evoengine.evaluate.repair.change_meaning import meaning
 from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.change_place import ChangePlace, place_of
+from evoengine.evaluate.repair.changed_text import ChangedText
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange

@@ -5,30 +5,27 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError
 from evoengine.evaluate.compile_candidate import CandidateCompiler
-from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
     changed_candidate,
 )
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
+from evoengine.evaluate.repair.switched_change import SwitchedChange
 from evoengine.protocols import Device, Job, Progress
 from evoengine.records import Status
 
-FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
 LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
 JOB_S = 2.0  # that a job may take, judged by the one before
-# A change that needs a compilation of its own takes about as long as so many that share one.
-COST_ALONE = 12.0
 _NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
 # After the first change that makes all right, others are looked for as long as this share of the
 # time so far, because a second one shows that the first need not be what was meant.
@@ -73,25 +70,29 @@ class RepairSearch:
         self._cases = FIRST_CASES  # of the next job
 
     async def find(
-        self, candidate: Candidate, wrong: WrongInputs, seconds: float, progress: Progress
+        self,
+        candidate: Candidate,
+        wrong: WrongInputs,
+        seconds: float,
+        progress: Progress,
+        told: Sequence[str] = (),
     ) -> FoundRepairs:
         """The changes of `candidate` that make it right everywhere, found in at most about
-        `seconds`; raises WorkerError, DeviceError and ToolchainError.
+        `seconds`; those of which the findings `told` speak come first. Raises WorkerError,
+        DeviceError and ToolchainError.
         """
         progress("looking for the change that makes it right")
         self._cases = FIRST_CASES
-        walk = _Walk(self, candidate, wrong, seconds, progress)
+        walk = _Walk(self, candidate, wrong, seconds, progress, told)
         await walk.run()
         return walk.found
 
-    async def right_ones(
+    async def launched(
         self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float
-    ) -> list[SourceChange]:
-        """The changes with which the outputs of the wrong call are right, of those that were
-        launched `until` then.
-        """
+    ) -> LaunchedChanges:
+        """What the changes write for the wrong call, of those that are launched `until` then."""
         left = list(zip(compiled.changes, compiled.cases, strict=True))
-        found: list[SourceChange] = []
+        found = LaunchedChanges()
         was_doubtful = False
         while left and self.clock() < until:
             tried = left[: self._cases]
@@ -110,8 +111,12 @@ class RepairSearch:
             self._cases = _next_count(len(job.cases), self.clock() - began)
             ended = _NUMBER.search(report.reason)
             judged = 0 if ended and not report.checks else len(report.checks) - len(first)
-            rights = [check.ok for check in report.checks[len(first) :]]
-            found += [change for (change, _), ok in zip(tried, rights, strict=False) if ok]
+            if first and report.checks:
+                found.unchanged = report.checks[0]
+            found.checks += [
+                (change, check)
+                for (change, _), check in zip(tried, report.checks[len(first) :], strict=False)
+            ]
             if judged >= len(tried):
                 left = left[len(tried) :]
                 continue
@@ -152,6 +157,7 @@ class _Walk:
         wrong: WrongInputs,
         seconds: float,
         progress: Progress,
+        told: Sequence[str],
     ) -> None:
         self.found = FoundRepairs()
         self._search = search
@@ -162,15 +168,16 @@ class _Walk:
         self._began = self._clock()
         self._ends = self._began + seconds
         self._compiler = ChangeCompiler(candidate, wrong.case, search.compiler, search.limits)
+        self._queue = ChangeQueue(candidate, told)
+        self.found.known = len(self._queue)
 
     async def run(self) -> None:
         """Tries changes until time is up."""
-        groups = self._groups()
-        following = self._compile(next(groups, ()))
+        following = self._compile(self._queue.taken())
         try:
             while following is not None and self._clock() < self._ends:
                 compiled = await following
-                following = self._compile(next(groups, ()))
+                following = self._compile(self._queue.taken())
                 if compiled is not None:
                     await self._try(compiled)
                     self._compiler.discard(compiled)
@@ -181,51 +188,25 @@ class _Walk:
         self.found.compilations = self._compiler.compilations
         self.found.seconds = self._clock() - self._began
 
-    def _groups(self) -> Iterator[Sequence[SwitchedChange | SourceChange]]:
-        """Changes that are compiled together, and single ones."""
-        code = kernel_code(self._candidate)
-        together: list[SwitchedChange] = []
-        alone: list[SourceChange] = []
-        most = FIRST_TOGETHER
-        pairs = [
-            (change, likeliness, switched(code, change))
-            for change, likeliness in ordered_changes(self._candidate)
-        ]
-        self.found.known = len(pairs)
-        pairs.sort(key=lambda item: -item[1] / (1 if item[2] is not None else COST_ALONE))
-        for change, _, alternative in pairs:
-            if alternative is None:
-                alone.append(change)
-                continue
-            together.append(alternative)
-            if len(together) == most:
-                yield together
-                yield from ([one] for one in alone)
-                together, alone, most = [], [], min(2 * most, MOST_TOGETHER)
-        if together:
-            yield together
-        yield from ([one] for one in alone)
-
     def _compile(
-        self, group: Sequence[SwitchedChange | SourceChange]
+        self, taken: Sequence[SwitchedChange] | SourceChange | None
     ) -> asyncio.Task[CompiledChanges | None] | None:
-        """The compilation of a group, begun; None where there is no group."""
-        if not group:
+        """The compilation of changes, begun; None where there are none."""
+        if taken is None:
             return None
-        first = group[0]
-        if isinstance(first, SourceChange):
-            return asyncio.create_task(self._compiler.alone(first))
-        together = [item for item in group if isinstance(item, SwitchedChange)]
-        return asyncio.create_task(self._compiler.together(together))
+        if isinstance(taken, SourceChange):
+            return asyncio.create_task(self._compiler.alone(taken))
+        return asyncio.create_task(self._compiler.together(taken))
 
     async def _try(self, compiled: CompiledChanges) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""
-        rights = await self._search.right_ones(
+        launched = await self._search.launched(
             compiled, self._candidate, self._wrong.number, self._ends
         )
         self.found.launched += len(compiled.changes)
+        self._queue.saw(launched)
         self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
-        for change in rights:
+        for change in launched.right_ones:
             await self._verify(change)
 
     async def _verify(self, change: SourceChange) -> None:

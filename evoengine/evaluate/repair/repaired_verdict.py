@@ -40,20 +40,21 @@ async def with_repair(
     wrong = wrong_inputs(verdict)
     if wrong is None:
         return verdict
+    told = tuple(item.sentence for item in verdict.forensics.diagnoses) if verdict.forensics else ()
     try:
-        found = await search.find(candidate, wrong, seconds, progress)
+        found = await search.find(candidate, wrong, seconds, progress, told)
     except EvoError as error:
         progress(f"note: the search for a change was given up: {error}")
         return verdict
     phases_s = {**verdict.phases_s, PHASE: found.seconds}
-    told = finding(candidate, found)
-    if told is None:
+    change = finding(candidate, found)
+    if change is None:
         return verdict.model_copy(update={"phases_s": phases_s})
     return verdict.model_copy(
-        update={"forensics": _in_front(verdict, wrong, told), "phases_s": phases_s}
+        update={"forensics": _in_front(verdict, wrong, change), "phases_s": phases_s}
     )
 
 
-def _in_front(verdict: Verdict, wrong: WrongInputs, told: Diagnosis) -> Forensics:
+def _in_front(verdict: Verdict, wrong: WrongInputs, change: Diagnosis) -> Forensics:
     known = verdict.forensics or Forensics(case=wrong.case, distribution="", output="")
-    return known.model_copy(update={"diagnoses": (told, *known.diagnoses)})
+    return known.model_copy(update={"diagnoses": (change, *known.diagnoses)})

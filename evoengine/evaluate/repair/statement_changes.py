@@ -107,9 +107,18 @@ def _rescaled(code: KernelCode) -> Iterator[SourceChange]:
             for names in declared_together.values():
                 for name in names:
                     yield code.inserted(last, f" {name} *= {factor.name};", "rescaling missing")
-                if len(names) > 1:
-                    new = "".join(f" {name} *= {factor.name};" for name in names)
-                    yield code.inserted(last, new, "rescaling missing")
+                for several in (names, *_alike(names)):
+                    new = "".join(f" {name} *= {factor.name};" for name in several)
+                    if len(several) > 1:
+                        yield code.inserted(last, new, "rescaling missing")
+
+
+def _alike(names: list[str]) -> list[list[str]]:
+    """The names that differ in a number at the end alone: sum0 and sum1."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(names):
+        found.setdefault(name.rstrip("0123456789"), []).append(name)
+    return [like for like in found.values() if len(like) < len(names)]
 
 
 def _guarded(code: KernelCode) -> Iterator[SourceChange]:

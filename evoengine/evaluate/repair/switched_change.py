@@ -109,6 +109,8 @@ def _statement(
     if not around:
         return None
     begin, end = around[0][0], around[-1][1]
+    if len(around) > 1 and code.tokens.text(begin - 1) in (")", "else"):
+        return None  # the first is all that an `if` or a loop without braces has; others are behind
     declares = any(
         item.position >= begin
         and item.position <= end

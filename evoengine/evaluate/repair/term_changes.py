@@ -142,7 +142,7 @@ def _reduced(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
         for begin, end, sort in code.atoms_between(
             opening, code.tokens.partners.get(opening, opening)
         ):
-            if sort == "int" and end < last:
+            if sort in ("int", "float") and end < last:
                 new = code.tokens.source(begin, end)
                 yield code.replaced(first, last, new, "expression for a name")
 

@@ -598,6 +598,17 @@ def test_the_time_that_we_take_is_not_taken_from_a_candidate(scripted):
     assert run_in_turn(scripted, "endless")[0].status is Status.timeout
 
 
+def test_one_of_many_changed_kernels_has_less_time_than_its_task_gives(scripted):
+    limits = scripted.task.limits.model_copy(update={"launch_s": 60.0, "evaluate_s": 60.0})
+    scripted.task = scripted.task.model_copy(update={"limits": limits})
+
+    async def scene(device: Device) -> Any:
+        endless = (await scripted.job("endless")).model_copy(update={"launch_s": 0.05})
+        return await asyncio.wait_for(device.run(endless, lambda _: None), 30.0)
+
+    assert scripted.play(scene).status is Status.timeout
+
+
 def test_a_spare_that_could_not_start_beside_the_other_is_tried_again(scripted_worker, tmp_path):
     scripted_worker.path = tmp_path / "flaky.yaml"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,12 @@ class BrokenSearch:
     """A search whose device dies."""
 
     async def find(
-        self, candidate: Candidate, wrong: object, seconds: float, progress: Progress
+        self,
+        candidate: Candidate,
+        wrong: object,
+        seconds: float,
+        progress: Progress,
+        told: Sequence[str],
     ) -> object:
         raise WorkerError("the worker is gone")
 

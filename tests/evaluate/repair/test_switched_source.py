@@ -126,3 +126,11 @@ def test_most_changes_of_a_kernel_compile_together() -> None:
     found = compiled(kernel, changes)
     assert found is not None
     assert len(found.changes) > 0.8 * len(changes)
+
+
+def test_what_stands_behind_an_if_without_braces_stays_behind_it() -> None:
+    kernel = candidate(("    if (lane == 0) parts", "    if (lane == 7) return;\n    parts"))
+    code = code_of(kernel)
+    old = "return;\n    parts[warp][0] = sum;"
+    exchanged = change(kernel, old, "parts[warp][0] = sum; return;", "statements exchanged")
+    assert switched(code, exchanged) is None

@@ -1,0 +1,96 @@
+"""The changes of a kernel that are left to try, in an order that follows what those before did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.change_effects import ChangeEffects
+from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
+from evoengine.evaluate.repair.told_changes import ToldChanges
+from evoengine.records import CaseCheck
+
+FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
+# A change that needs a compilation of its own takes about as long as so many that share one.
+COST_ALONE = 12.0
+
+
+@dataclass
+class LaunchedChanges:
+    """What changes of one code write for the wrong call; those that end a process are left out."""
+
+    unchanged: CaseCheck | None = None  # what the kernel as it is writes
+    checks: list[tuple[SourceChange, CaseCheck]] = field(default_factory=list)
+
+    @property
+    def right_ones(self) -> list[SourceChange]:
+        """The changes with which all of it is right."""
+        return [change for change, check in self.checks if check.ok]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A change with its likeliness for its cost, before any was launched."""
+
+    change: SourceChange
+    alternative: SwitchedChange | None
+    worth: float
+    statements: tuple[int, ...]
+
+
+class ChangeQueue:
+    """Hands out changes that are compiled together, the likeliest first."""
+
+    def __init__(self, candidate: Candidate, told: Sequence[str] = ()) -> None:
+        """`told` are the sentences of the verdict's findings, the most telling first."""
+        self._code = kernel_code(candidate)
+        self._told = ToldChanges(self._code, told)
+        self._effects = ChangeEffects(self._code)
+        self._unchanged: CaseCheck | None = None
+        self._together = FIRST_TOGETHER
+        self._alone: list[SourceChange] = []  # that come before the next ones which share a code
+        self._left = [self._waiting(*item) for item in ordered_changes(candidate)]
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def taken(self) -> Sequence[SwitchedChange] | SourceChange | None:
+        """The next changes, those that can share a compilation or a single one; None at the end."""
+        if self._alone:
+            return self._alone.pop(0)
+        self._left.sort(key=lambda item: -item.worth * self._effects.odds(item.statements))
+        together: list[SwitchedChange] = []
+        count = 0
+        for item in self._left:
+            if len(together) == self._together:
+                break
+            count += 1
+            if item.alternative is None:
+                self._alone.append(item.change)
+            else:
+                together.append(item.alternative)
+        del self._left[:count]
+        self._together = min(2 * self._together, MOST_TOGETHER)
+        if together:
+            return together
+        return self._alone.pop(0) if self._alone else None
+
+    def saw(self, launched: LaunchedChanges) -> None:
+        """Puts what is left in order by what was launched."""
+        self._unchanged = self._unchanged or launched.unchanged
+        if self._unchanged is None:
+            return
+        for change, check in launched.checks:
+            self._effects.saw(change, self._unchanged, check)
+        likeliest = max((item.worth for item in self._left), default=1.0)
+        self._left += [self._waiting(change, likeliest) for change in self._effects.pairs()]
+
+    def _waiting(self, change: SourceChange, likeliness: float) -> _Waiting:
+        alternative = switched(self._code, change)
+        cost = 1.0 if alternative is not None else COST_ALONE
+        statements = self._effects.statements(change)
+        worth = likeliness / cost * self._told.odds(change.kind, statements)
+        return _Waiting(change, alternative, worth, statements)

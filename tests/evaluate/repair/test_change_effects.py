@@ -1,0 +1,140 @@
+"""What changes did decides which come next."""
+
+from __future__ import annotations
+
+from benchmarks.corpora import ROOT
+from benchmarks.planted_bugs import bug_manifest
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.change_effects import ChangeEffect, ChangeEffects, effect_of
+from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.told_changes import ToldChanges
+from evoengine.records import CaseCheck, InputSetCheck
+
+
+def check(error: float, failing: float = 1.0, nans: int = 0, ok: bool = False) -> CaseCheck:
+    """What was compared on one input set."""
+    compared = InputSetCheck(
+        distribution="normal",
+        seed=0,
+        ok=ok,
+        max_abs=error,
+        rel_rmse=error,
+        failing_share=failing,
+        worst_index=(0,),
+        worst_output="out",
+        limit_abs=0.1,
+        limit_rel_rmse=0.1,
+        trusted_max_abs=0.0,
+        trusted_rel_rmse=0.0,
+        nan_count=nans,
+    )
+    return CaseCheck(case="small", hidden=False, ok=ok, sets=(compared,))
+
+
+WRONG = check(1.4)
+
+
+def wrong_kernel(name: str) -> tuple[Candidate, range]:
+    """A planted bug of the second corpus with its lines."""
+    folder = ROOT / "tests" / "bugs_second"
+    bug = bug_manifest(folder).bugs[name]
+    return bug.candidate(folder), bug.planted_lines(folder)
+
+
+def test_a_smaller_error_is_better_and_zeros_are_not() -> None:
+    assert effect_of(WRONG, WRONG) is ChangeEffect.none
+    assert effect_of(WRONG, check(0.5)) is ChangeEffect.better
+    assert effect_of(WRONG, check(1.0, failing=0.9)) is ChangeEffect.other  # all zero
+    assert effect_of(WRONG, check(0.5, nans=3)) is ChangeEffect.other
+    assert effect_of(WRONG, check(3.0)) is ChangeEffect.other
+
+
+def test_a_change_that_could_not_be_launched_says_little() -> None:
+    strayed = CaseCheck(case="small", hidden=False, ok=False, sets=())
+    assert effect_of(WRONG, strayed) is ChangeEffect.other
+
+
+def by_line(candidate: Candidate) -> dict[int, list[SourceChange]]:
+    """The changes of each line of the code, in their order."""
+    found: dict[int, list[SourceChange]] = {}
+    for change, _ in ordered_changes(candidate):
+        found.setdefault(change.line(candidate.source), []).append(change)
+    return found
+
+
+def test_statements_whose_changes_help_come_forward_and_idle_ones_go_back() -> None:
+    candidate, lines = wrong_kernel("conv_window_shifted")
+    effects = ChangeEffects(kernel_code(candidate))
+    changes = by_line(candidate)
+    (planted,) = lines
+    elsewhere = next(line for line in changes if abs(line - planted) > 2)
+    helpful, idle = changes[planted][0], changes[elsewhere][0]
+    effects.saw(helpful, WRONG, check(0.6))
+    for _ in range(3):
+        effects.saw(idle, WRONG, WRONG)
+    assert effects.odds(effects.statements(helpful)) > 2
+    assert effects.odds(effects.statements(idle)) < 0.3
+    effects.saw(idle, WRONG, check(2.0))
+    for _ in range(3):
+        effects.saw(idle, WRONG, check(2.0))
+    assert effects.odds(effects.statements(idle)) == 1.0  # it does alter what is wrong
+
+
+def test_two_changes_that_both_help_are_made_as_one_once() -> None:
+    candidate, lines = wrong_kernel("conv_window_shifted")
+    effects = ChangeEffects(kernel_code(candidate))
+    changes = by_line(candidate)
+    one = changes[lines[0]][0]
+    other = next(
+        found[0]
+        for line, found in changes.items()
+        if line not in lines and effects.statements(found[0]) != effects.statements(one)
+    )
+    effects.saw(one, WRONG, check(0.6))
+    effects.saw(changes[lines[0]][1], WRONG, check(0.7))  # of the same statement
+    assert list(effects.pairs()) == []
+    effects.saw(other, WRONG, check(0.5))
+    pairs = list(effects.pairs())
+    assert {piece.start for pair in pairs for piece in pair.pieces} >= {one.start, other.start}
+    assert list(effects.pairs()) == []
+
+
+def test_the_queue_hands_out_every_change_once_and_follows_what_was_seen() -> None:
+    candidate, lines = wrong_kernel("conv_window_shifted")
+    plain, steered = ChangeQueue(candidate), ChangeQueue(candidate)
+    assert len(plain) == len(ordered_changes(candidate))
+    first = steered.taken()
+    assert isinstance(first, list)
+    wanted = [change for change in by_line(candidate)[lines[0]]][:2]
+    seen = [(change, check(0.6)) for change in wanted]
+    steered.saw(LaunchedChanges(WRONG, seen))
+    plain.taken()
+    assert _of_line(steered, candidate, lines) > _of_line(plain, candidate, lines)
+    while plain.taken() is not None:
+        pass
+    assert len(plain) == 0
+
+
+def _of_line(queue: ChangeQueue, candidate: Candidate, lines: range) -> int:
+    """How many of the next changes that share a code stand in `lines`."""
+    while not isinstance(taken := queue.taken(), list):
+        assert taken is not None
+    return sum(item.change.line(candidate.source) in lines for item in taken)
+
+
+def test_what_findings_say_comes_first() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    code = kernel_code(candidate)
+    said = (
+        "weight[:, None] is taken from another element: the output equals the reference with it so."
+    )
+    told, nothing = ToldChanges(code, [said]), ToldChanges(code, ["out is wrong everywhere."])
+    effects = ChangeEffects(code)
+    changes = [change for change, _ in ordered_changes(candidate)]
+    start = candidate.source.index("weight[blockIdx.x]")
+    (reads,) = effects.statements(next(item for item in changes if item.start == start))
+    assert told.odds("index of another array", [reads]) > told.odds("barrier missing", [reads]) > 1
+    assert told.odds("barrier missing", []) == 1.0
+    assert nothing.odds("index of another array", [reads]) == 1.0
