@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from evoengine.evaluate.worker.forensics.changed_step import ChangedStep, Instead, change
+from evoengine.evaluate.worker.forensics.changed_step import (
+    MOST_TILES,
+    ChangedStep,
+    Instead,
+    change,
+)
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.records import DiagnosisKind
 
@@ -17,13 +22,16 @@ BESIDE = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
 OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 ALL_OF = {"__and__", "bitwise_and", "logical_and", "__iand__"}
 ANY_OF = {"__or__", "bitwise_or", "logical_or", "__ior__"}
+TILES = (16, 32, 64, 128, 8)
 CHOICES = {"argmax", "argmin", "sort", "argsort", "topk", "kthvalue"}
 
 
-def changed_conditions(step: ReferenceStep) -> Iterator[ChangedStep]:
+def changed_conditions(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
     """The changes of a step that compares, joins conditions, or chooses places by values."""
     if step.name in SIGNS:
         yield from _compared(step)
+    if step.name in BESIDE:
+        yield from _rounded_bounds(step, tiles)
     if step.name in ALL_OF | ANY_OF:
         yield from _joined(step)
     if step.name in CHOICES:
@@ -72,6 +80,40 @@ def _compared(step: ReferenceStep) -> Iterator[ChangedStep]:
         lambda f, a, k: torch.zeros_like(f(*a, **k)),
         f"the condition `{step.source.text}` is never true, its branch is missing",
     )
+
+
+def _rounded_bounds(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """A bound of whole tiles: the last one, of which a part counts, is kept or dropped whole."""
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *TILES)):
+        for keeps, said, direction in (
+            (True, "read to its end (whole), beyond the bound (length)", "up"),
+            (False, "left out", "down"),
+        ):
+            yield _mask(
+                step,
+                f"with the bound rounded {direction} to whole tiles of {tile}",
+                _of_tiles(step.name, tile, keeps),
+                f"the last, partial tile (page, block) of {tile} is {said}: the bound of the"
+                f" condition (mask) `{step.source.text}` is rounded {direction}",
+            )
+
+
+def _of_tiles(name: str, tile: int, keeps: bool) -> Instead:
+    """`place < bound` and its like with the number of tiles in place of that of elements; what is
+    below the bound counts.
+    """
+    has_end = name in ("le", "gt")  # the bound is the last one that counts
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        place, bound = args[:2]
+        if any(isinstance(one, torch.Tensor) and one.is_floating_point() for one in (place, bound)):
+            return func(*args, **kwargs)
+        end = bound + 1 if has_end else bound
+        count = (end + tile - 1) // tile if keeps else end // tile
+        below = place // tile < count
+        return below if name in ("lt", "le") else ~below
+
+    return instead
 
 
 def _other(name: str) -> Instead:

@@ -49,6 +49,7 @@ WHOLE_S = 0.1  # a reference of the whole case that takes more is not computed a
 SPOILED = 0.05  # of right elements: with more, the change holds only where it is wrong
 EXACT = 0.004  # of right elements: with more, another change may fit better
 BEGINNINGS = {
+    "along",
     "the",
     "a",
     "each",

@@ -24,6 +24,7 @@ from evoengine.evaluate.worker.forensics.changed_reductions import (
     of_some_terms,
     up_to_own_part,
 )
+from evoengine.evaluate.worker.forensics.changed_resampling import changed_resampling
 from evoengine.evaluate.worker.forensics.changed_scans import joined_scans
 from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters
 from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax, plain_softmax
@@ -31,6 +32,7 @@ from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
+from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
 
 
 def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[ChangedStep]:
@@ -46,13 +48,14 @@ def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[Chan
     yield from changed_order(steps, recorder)
     for step in steps:
         yield from changed_masks(step, tiles)
-        yield from changed_conditions(step)
+        yield from changed_conditions(step, tiles)
         yield from other_operations(step)
         yield from done_twice(step)
     for step in steps:
         yield from changed_scatters(step, tiles)
         yield from joined_scans(step, tiles)
         yield from changed_windows(step, tiles)
+        yield from changed_resampling(step)
 
 
 def detailed_changes(
@@ -60,6 +63,7 @@ def detailed_changes(
 ) -> Iterator[ChangedStep]:
     """The other changes, which are many; `extents` are the dimensions of the case by name."""
     steps = steps_in_order(recorder)
+    yield from unpacked_codes(steps)
     yield from changed_halves(steps)
     yield from changed_indices(recorder, extents)
     numbers = {**extents, **{f"a number of the plan, {size}": size for size in tiles}}

@@ -31,6 +31,10 @@ def attention(x: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
 PLANTED: dict[str, tuple[torch.Tensor, str]] = {
     "one more": ((BEHIND >= 0) & (BEHIND <= 4), "`behind < 4` is off by one: <= in place of <"),
     "one less": ((BEHIND >= 0) & (BEHIND < 3), "`behind < 4` is off by one"),
+    "whole tiles": (
+        (BEHIND >= 0) & (BEHIND < 8),
+        "partial tile (page, block) of 8 is read to its end",
+    ),
     "no causality": (BEHIND < 4, "`behind >= 0` is missing"),
     "no band": (BEHIND >= 0, "`behind < 4` is missing"),
 }
