@@ -14,7 +14,8 @@ from evoengine.records import DiagnosisKind
 UNPACKING = {"__and__", "bitwise_and", "__rshift__", "bitwise_right_shift"}
 BITS = (4, 2, 3)
 # What is left in a code where a constant is not taken off: zero points, and the exponents with
-# which codes are put into the bits of a half (1024), divided by 16 (64), or one taken for the other.
+# which codes are put into the bits of a half (1024), divided by 16 (64), or one taken for the
+# other.
 OFFSETS = (1024, 64, 960, 8, 1, 128, 1032, 72, 16)
 
 
