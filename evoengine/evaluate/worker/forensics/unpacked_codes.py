@@ -34,7 +34,7 @@ def unpacked_codes(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
                 f"with {which} of {bits} bits taken as signed in {group[0].words}",
                 f"{which} are sign-extended, taken as signed: from {size // 2} on they become"
                 f" negative, {size} too small",
-                lambda found, s=size: torch.where(found % s >= s // 2, found - s, found),  # type: ignore[misc]
+                lambda found, s=size: torch.where(found % s >= s // 2, found - s, found),
             )
         for offset in OFFSETS:
             for sign, side in ((-1, "too small"), (1, "too large")):
@@ -43,7 +43,7 @@ def unpacked_codes(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
                     f"with {which} {offset} {side} in {group[0].words}",
                     f"{which} (weights) are {offset} {side}: a wrong constant is subtracted from"
                     " them, as a zero point or the offset of a conversion",
-                    lambda found, o=sign * offset: found + o,  # type: ignore[misc]
+                    lambda found, o=sign * offset: found + o,
                 )
     if len(unpacking) == 2:
         first, second = unpacking
