@@ -73,7 +73,7 @@ class GraderDevice:
         self._grader: GraderProcess | None = None
         self._pair: RunnerPair | None = None  # of the job under way, or of first verdicts
         self._spares = SparePairs(self._spawn_pair, spares)
-        self._has_grader = True  # false once the grader has told that it ends itself
+        self._grader_ends = False  # whether it has told that its last report was its last
         self._own = OwnRunners()
         self._ending = set[asyncio.Task[None]]()  # of pairs that nobody waits for
         self._killed_twice = False  # whether the last candidate's process was
@@ -304,7 +304,7 @@ class GraderDevice:
         except WorkerDied as error:
             raise grader_died(error) from error
         assert isinstance(answer, Done)
-        self._has_grader &= not answer.is_last
+        self._grader_ends = answer.is_last
         return await self._report(answer)
 
     async def _report(self, answer: Done) -> Report | None:
@@ -348,8 +348,8 @@ class GraderDevice:
         if self._grader is not None and self._grader.has_profiler and not may_have_profiler:
             progress("changing to a process without a profiler")
             await self._kill_all()  # CUPTI stays, and may change times
-        if not self._has_grader:
-            progress("the device broke in the last process; changing to a new one")
+        if self._grader_ends:
+            progress("the device broke in a diagnosis; changing to a new process")
             await self._kill_all()
         if self._grader is None:
             await self._start_grader()
@@ -358,7 +358,7 @@ class GraderDevice:
         assert self._task is not None
         grader = GraderProcess(self._fork_server)
         environment = await grader.start(self._task, self._task_path, self._code_folder)
-        self._grader, self._has_grader = grader, True
+        self._grader, self._grader_ends = grader, False
         return environment
 
     async def _kill_pair(self) -> None:
