@@ -10,26 +10,14 @@ from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.told_changes import ToldChanges
-from evoengine.records import CaseCheck, InputSetCheck
+from evoengine.records import CaseCheck
+from tests.evaluate.repair.test_repair_search import set_check
 
 
 def check(error: float, failing: float = 1.0, nans: int = 0, ok: bool = False) -> CaseCheck:
     """What was compared on one input set."""
-    compared = InputSetCheck(
-        distribution="normal",
-        seed=0,
-        ok=ok,
-        max_abs=error,
-        rel_rmse=error,
-        failing_share=failing,
-        worst_index=(0,),
-        worst_output="out",
-        limit_abs=0.1,
-        limit_rel_rmse=0.1,
-        trusted_max_abs=0.0,
-        trusted_rel_rmse=0.0,
-        nan_count=nans,
-    )
+    figures = {"max_abs": error, "rel_rmse": error, "failing_share": failing, "nan_count": nans}
+    compared = set_check(0, ok).model_copy(update=figures)
     return CaseCheck(case="small", hidden=False, ok=ok, sets=(compared,))
 
 

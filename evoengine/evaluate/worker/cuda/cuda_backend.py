@@ -112,7 +112,7 @@ class CudaBackend:
         self.runner_has_grown = False
 
     def begin_job(self, runners: PairClient | None) -> None:
-        """Forgets the job before; `is_new` says whether this is the first one of `runners`."""
+        """Forgets the job before; `runners` know whether this is their first one."""
         self.runners = runners
         self.runner_is_new = runners is not None and runners.is_new
         self.runner_has_grown = False

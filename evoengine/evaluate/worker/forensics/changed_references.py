@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from evoengine.errors import TaskError
@@ -94,18 +94,11 @@ class ChangedReferences:
         """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
         if not self._explained.bad:
             return
-        quick = (self._of_scalars, self._of_plain_steps, self._of_steps)
-        groups: tuple[Callable[[], Iterator[Lead]], ...] = (
-            self._of_scalars,
-            self._of_exchanges,
-            *quick[1:],
-            self._of_inputs,
-            self._of_implied,
-        )
+        first = [self._of_exchanges, self._of_plain_steps, self._of_steps]
         elements = sum(tensor.numel() for tensor in self._call.inputs.values())
         if elements > LARGE_INPUTS:  # a change of steps is tried on windows alone
-            groups = (*quick, self._of_exchanges, self._of_inputs, self._of_implied)
-        for group in groups:
+            first = [*first[1:], first[0]]
+        for group in (self._of_scalars, *first, self._of_inputs, self._of_implied):
             whole = False
             for lead in group():
                 yield lead
@@ -163,10 +156,7 @@ class ChangedReferences:
         """What intermediate results and inputs must have been. Raises TimeUp."""
         window, explained = self._window, self._explained
         if self._recorded().is_repeated:  # what steps must give is found where each is called once
-            task, worst = self._recompute.task, self._window.worst
-            window = ReferenceWindow(
-                task, self._recompute, self._call, worst, ONE_PLANE, self._window.whole_s
-            )
+            window = self._window.resized(ONE_PLANE)
             if not window.works:
                 return
             explained = ExplainedShare(window, self._outputs)
@@ -239,15 +229,7 @@ class ChangedReferences:
     @cached_property
     def _whole(self) -> tuple[ReferenceWindow, ExplainedShare] | None:
         """The whole case, where its reference is quick enough."""
-        worst = self._window.worst
-        window = ReferenceWindow(
-            self._recompute.task,
-            self._recompute,
-            self._call,
-            worst,
-            EVERYTHING,
-            self._window.whole_s,
-        )
+        window = self._window.resized(EVERYTHING)
         if not window.works or window.call_s > WHOLE_S:
             return None
         return window, ExplainedShare(window, self._outputs)

@@ -60,14 +60,20 @@ def changed_resampling(step: ReferenceStep) -> Iterator[ChangedStep]:
     if step.name != "interpolate":
         return
     for convention in CONVENTIONS:
-        for axes, where in ((AXES, ""), (AXES[:1], " of the columns"), (AXES[1:], " of the rows")):
-            mistake = convention.mistake
+        yield change(
+            step,
+            f"with {convention.words} in {step.words}",
+            _interpolated(dict.fromkeys(AXES, convention.places)),
+            1.02,
+            convention.mistake,
+        )
+        for axis in AXES:
             yield change(
                 step,
-                f"with {convention.words}{where} in {step.words}",
-                _interpolated({axis: convention.places for axis in axes}),
-                1.02 if axes == AXES else 1.01,
-                f"along the{where.removeprefix(' of the')}, {mistake}" if where else mistake,
+                f"with {convention.words} of the {axis} in {step.words}",
+                _interpolated({axis: convention.places}),
+                1.01,
+                f"along the {axis}, {convention.mistake}",
             )
     yield change(
         step,

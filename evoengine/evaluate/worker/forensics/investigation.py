@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -66,10 +67,12 @@ def investigate(
     seconds: float = TIME_LIMIT_S,
     processor: Processor = ON_CPU,
 ) -> Forensics:
-    """What is wrong with `call`, within about so many seconds of the processor."""
-    recompute = RecomputedReference(task, functions, call.case, seconds, processor)
+    """What is wrong with `call`; the search for its cause takes about so many seconds of the
+    processor.
+    """
+    begin = partial(RecomputedReference, task, functions, call.case, seconds, processor)
     with _threads(MOST_THREADS):
-        return _investigated(task, call, known, recompute)
+        return _investigated(task, call, known, begin)
 
 
 @contextmanager
@@ -84,7 +87,7 @@ def _threads(most: int) -> Iterator[None]:
 
 
 def _investigated(
-    task: Task, call: WrongCall, known: Circumstances, recompute: RecomputedReference
+    task: Task, call: WrongCall, known: Circumstances, begin: Callable[[], RecomputedReference]
 ) -> Forensics:
     start = time.monotonic()
     outputs = _compared(task, call)
@@ -94,7 +97,7 @@ def _investigated(
     region = error_region(worst.bad, worst.axes, tiles)
     leads = _plain_leads(task, call, known, outputs, worst, region)
     if not any(_settles(lead) for lead in leads):
-        recompute.begin()
+        recompute = begin()
         try:
             with _threads(1):  # windows are small: threads would wait for one another
                 for lead in _recomputed_leads(recompute, task, call, outputs, worst, tiles):
@@ -180,7 +183,7 @@ def _recomputed_leads(
         return
     if not window.works:
         return
-    probe = ReferenceWindow(task, recompute, call, worst, PROBE, window.whole_s)
+    probe = window.resized(PROBE)
     if not probe.works:
         probe = window
     yield from ChangedReferences(recompute, window, probe, call, outputs, tiles).leads()

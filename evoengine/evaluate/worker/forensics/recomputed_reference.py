@@ -104,12 +104,8 @@ class RecomputedReference:
         self.case = case
         self.seconds = seconds
         functions.load(task.reference)  # an import takes seconds, and happens once
-        self.begin()
+        self.limit = time_limit(seconds)
         self.scalars: dict[str, Value] = scalar_inputs(task, case)
-
-    def begin(self) -> None:
-        """Counts its seconds from now on."""
-        self.limit = time_limit(self.seconds)
 
     def __call__(
         self,

@@ -88,6 +88,12 @@ class ReferenceWindow:
 
         self.inputs = self.cut_inputs(call.inputs)  # in the dtypes of the task
 
+    def resized(self, size: WindowSize) -> ReferenceWindow:
+        """Another window on the same call, where this one works. Raises TimeUp."""
+        return ReferenceWindow(
+            self._task, self._recompute, self._call, self.worst, size, self.whole_s
+        )
+
     @property
     def is_scattered(self) -> bool:
         """Whether indices of the output are not those of the whole case."""

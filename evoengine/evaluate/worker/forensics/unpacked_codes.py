@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from evoengine.evaluate.worker.forensics.changed_step import ChangedStep, change
+from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.records import DiagnosisKind
 
@@ -58,11 +58,9 @@ def unpacked_codes(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
 
 def _all(group: Sequence[ReferenceStep], words: str, mistake: str, to: Any) -> ChangedStep:
     """Every step of a group followed by the same change of its integers."""
-    if len(group) == 1:
-        return change(group[0], words, _followed(to), 1.01, mistake)
-    kind = DiagnosisKind.changed_step
     instead = {step.place: _followed(to) for step in group}
-    return ChangedStep(kind, words, instead, 1.02, mistake=mistake)
+    weight = 1.02 if len(group) > 1 else 1.01
+    return ChangedStep(DiagnosisKind.changed_step, words, instead, weight, mistake=mistake)
 
 
 def _followed(to: Any) -> Any:
