@@ -71,6 +71,7 @@ class BaselineReplays:
         # One pool for the outputs of all captures: torch keeps the memory of each pool apart.
         self._pool = torch.cuda.graph_pool_handle()
         self._graphs: dict[tuple[int, bool], CapturedGraph] = {}
+        self._prepared: tuple[int, bool] | None = None  # what no replay has used yet
         # keeps the pool when the graphs of a capture are dropped
         self._anchor = CapturedGraph(self._calls(1), harness.stream.ptr, self._pool)
 
@@ -79,15 +80,22 @@ class BaselineReplays:
         """The most calls of a replay."""
         return self._most_calls
 
-    def begin_capture(self) -> None:
-        """Places the buffers anew; every graph is captured again when it is next replayed."""
+    def prepare(self, calls: int, cold: bool) -> None:
+        """Places the buffers anew and captures the graph of a replay of so many calls, if that was
+        not done since the last replay. The device does nothing for it.
+        """
+        if self._prepared == (calls, cold):
+            return
         self._graphs.clear()
-        torch.cuda.current_stream().synchronize()
         self._place()
+        with self._functions.running(self._name, self._case):
+            self._graph(calls, cold)
+        self._prepared = (calls, cold)
 
     def replay(self, sets: Sequence[PoolSet], cold: bool) -> tuple[float, ...]:
         """Times in microseconds, as Examined.times_us."""
         harness = self._harness
+        self._prepared = None
         self._deal(sets)
         with self._functions.running(self._name, self._case):
             graph = self._graph(len(sets), cold)

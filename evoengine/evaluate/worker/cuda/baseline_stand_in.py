@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
-from evoengine.evaluate.worker.cuda.examination import Examined
+from evoengine.evaluate.worker.cuda.examination import Examined, Meanwhile
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 
 
@@ -20,8 +20,12 @@ class BaselineStandIn:
         """`replays` are not those that it is timed against: each side has its own buffers."""
         self._replays = replays
 
-    def replay(self, sets: Sequence[PoolSet], cold: bool) -> Examined:
+    def replay(
+        self, sets: Sequence[PoolSet], cold: bool, meanwhile: Meanwhile = lambda: None
+    ) -> Examined:
         """One replay of the sets after the first WARM_UP_CALLS; the baseline warms up by itself."""
-        self._replays.begin_capture()  # a candidate's buffers lie elsewhere in every replay
-        times_us = self._replays.replay(sets[WARM_UP_CALLS:], cold)
+        given = sets[WARM_UP_CALLS:]
+        self._replays.prepare(len(given), cold)  # a candidate's buffers lie elsewhere every time
+        times_us = self._replays.replay(given, cold)
+        meanwhile()
         return Examined(times_us, (), self._replays.gaps_us)

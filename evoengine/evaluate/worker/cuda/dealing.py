@@ -73,12 +73,13 @@ class Dealer:
         where the device has no memory for the buffers.
         """
         names = list(self._sizes)
-        places = self._slots.place([self._sizes[name] for _ in sets for name in names])
+        places = self._slots.place(list(self._sizes.values()) * len(sets))
+        keys = iter(_new_keys(sum(len(one.inputs) for one in sets[unmasked:])))
         calls = [
             DealtCall(
                 one,
                 dict(zip(names, places[number * len(names) :], strict=False)),
-                {name: _new_key() if number >= unmasked else 0 for name in one.inputs},
+                {name: next(keys) if number >= unmasked else 0 for name in one.inputs},
             )
             for number, one in enumerate(sets)
         ]
@@ -135,8 +136,10 @@ def _empty_row(slot: Slot) -> list[int]:
     return [slot.address, slot.size, 0, 0, 0, GUARD, POISON, 0]
 
 
-def _new_key() -> int:
-    return 1 + secrets.randbelow(2**63 - 1)
+def _new_keys(count: int) -> list[int]:
+    """As many keys, none of them 0."""
+    drawn = numpy.frombuffer(secrets.token_bytes(8 * count), dtype=numpy.uint64)
+    return [int(key) or 1 for key in drawn]
 
 
 T = TypeVar("T")

@@ -38,6 +38,7 @@ CLOCK_SHARE, CLOCK_US = 0.1, 20.0
 
 
 UnmapSlots = Callable[[bool, Sequence[int]], None]
+Meanwhile = Callable[[], None]  # work of the host while the device has some
 
 
 @dataclass(frozen=True)
@@ -127,12 +128,16 @@ class Examination:
             return left
         return self._stack_bytes
 
-    def replay(self, sets: Sequence[PoolSet], cold: bool) -> Examined:
+    def replay(
+        self, sets: Sequence[PoolSet], cold: bool, meanwhile: Meanwhile = lambda: None
+    ) -> Examined:
         """One replay: WARM_UP_CALLS of `sets` for its first graph, the rest for the timed one;
         raises CandidateFailure.
+
+        `meanwhile` is called once, after the replay, while the device compares its outputs.
         """
         dealt, replayed = self._replayed(sets, cold)
-        wrong = self._compare(dealt)
+        wrong = self._compare(dealt, meanwhile)
         self._runner.wait()
         if not _clocks_agree(replayed):
             return Examined((), wrong)
@@ -171,7 +176,7 @@ class Examination:
             [call.places for call in calls],
             [place for call in calls for place, _ in call.reads],
         )
-        wrong = () if profiled.problem else self._compare(dealt)
+        wrong = () if profiled.problem else self._compare(dealt, lambda: None)
         self._runner.wait()
         return profiled, wrong
 
@@ -181,9 +186,12 @@ class Examination:
         except VirtualMemoryError as error:
             raise _no_memory(error) from None
 
-    def _compare(self, dealt: Sequence[DealtCall]) -> tuple[InputSetCheck, ...]:
+    def _compare(
+        self, dealt: Sequence[DealtCall], meanwhile: Meanwhile
+    ) -> tuple[InputSetCheck, ...]:
         self._dealer.begin_audit()
         comparison = begin_comparison(self._harness, self._task, dealt, self._tier)
+        meanwhile()
         self._refuse_stray_writes(self._dealer.flags())
         wrong = []
         wrong_calls = []

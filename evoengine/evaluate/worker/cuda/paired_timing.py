@@ -19,6 +19,7 @@ from evoengine.evaluate.worker.candidate_failures import (
     VoidTiming,
 )
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
+from evoengine.evaluate.worker.cuda.baseline_turns import BaselineTurns
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
 from evoengine.evaluate.worker.cuda.dealing import drawn
 from evoengine.evaluate.worker.cuda.examination import Examination
@@ -84,6 +85,7 @@ class PairedTiming:
         self._calls = calls
         self._cold = cold
         self._disagreements = 0
+        self._turns = BaselineTurns(baseline, calls, cold)
         self.pairs = pairs or TimedPairs()
         self.wrong: tuple[InputSetCheck, ...] = ()
 
@@ -168,28 +170,26 @@ class PairedTiming:
         """Adds one replay of each side, in a random order; false if two clocks disagree about the
         candidate's.
         """
-        count = draw_cold() if self._cold else self._calls.draw()
+        turns, count = self._turns, self._turns.count
         sets = drawn(self._sets, WARM_UP_CALLS + count)
-        self._baseline.begin_capture()
         theirs: tuple[float, ...] = ()
         first = secrets.randbelow(2)
         if first:
-            theirs = self._baseline.replay(sets[WARM_UP_CALLS:], self._cold)
-        examined = self._examination.replay(sets, self._cold)
+            theirs = turns.take(sets[WARM_UP_CALLS:])
+        examined = self._examination.replay(sets, self._cold, turns.prepare)
         self.wrong = examined.wrong
         if self.wrong or not examined.times_us:
             return bool(self.wrong)
         if not first:
-            theirs = self._baseline.replay(sets[WARM_UP_CALLS:], self._cold)
+            theirs = turns.take(sets[WARM_UP_CALLS:])
         calls = 1 if self._cold else count
-        beside = self._baseline
-        self.pairs.add(examined, theirs, beside.gaps_us, beside.host_gap_us, calls)
+        self.pairs.add(examined, theirs, turns.gaps_us, turns.host_gap_us, calls)
         return True
 
     def _examine(self, count: int) -> None:
         """One replay that is compared and not timed."""
         sets = drawn(self._sets, WARM_UP_CALLS + count)
-        self.wrong = self._examination.replay(sets, self._cold).wrong
+        self.wrong = self._examination.replay(sets, self._cold, self._turns.prepare).wrong
 
     def _beside_to_alone(self, samples: Samples) -> float:
         """The baseline's time beside the candidate over its time alone, for equal calls."""

@@ -25,10 +25,11 @@ from evoengine.evaluate.worker.candidate_failures import (
 )
 from evoengine.evaluate.worker.check import explain
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
-from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange, draw_cold
+from evoengine.evaluate.worker.cuda.baseline_turns import BaselineTurns
+from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.dealing import drawn
-from evoengine.evaluate.worker.cuda.examination import Examination, Examined
+from evoengine.evaluate.worker.cuda.examination import Examination, Examined, Meanwhile
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet, timed_sets
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.timed_pairs import ClockGaps
@@ -164,13 +165,14 @@ class RacedTiming:
             larger = max(ours, theirs, key=lambda side: side.slot_bytes)
             calls = self._backend.calls(race.case, larger, race.baseline)
             self._announce("preparing the baseline", False)
-            baseline = self._backend.all_baselines.replays(race.case, race.baseline, calls.most)
+            replays = self._backend.all_baselines.replays(race.case, race.baseline, calls.most)
             if 0 in groups:
-                self._warm_up(race, ours, theirs, baseline)
+                self._warm_up(race, ours, theirs, replays)
+            turns = BaselineTurns(replays, calls, self._cold)
             for group in groups:
                 rounds = ROUNDS + secrets.randbelow(MORE_ROUNDS + 1)
                 while rounds:
-                    if self._add_round(race, ours, theirs, baseline, calls, group):
+                    if self._add_round(race, ours, theirs, turns, group):
                         rounds -= 1
 
     def _warm_up(
@@ -193,22 +195,20 @@ class RacedTiming:
         race: CaseRace,
         ours: Examination,
         theirs: Examination,
-        baseline: BaselineReplays,
-        calls: CallRange,
+        turns: BaselineTurns,
         group: int,
     ) -> bool:
         """One replay of all three, in a random order; false if two clocks disagree about one."""
-        count = draw_cold() if self._cold else calls.draw()
+        count = turns.count
         sets = drawn(timed_sets(self._backend.pool.sets(race.case)), WARM_UP_CALLS + count)
         times: dict[str, tuple[float, ...]] = {}
         laps = self._laps[race.case]
-        baseline.begin_capture()
         for side in drawn([NEWCOMER, HOLDER, BASELINE], 3):
             if side == BASELINE:
-                times[side] = baseline.replay(sets[WARM_UP_CALLS:], self._cold)
-                baseline_gaps = (baseline.gaps_us, baseline.host_gap_us)
+                times[side] = turns.take(sets[WARM_UP_CALLS:])
             else:
-                examined = self._replay(race, side, ours if side == NEWCOMER else theirs, sets)
+                examination = ours if side == NEWCOMER else theirs
+                examined = self._replay(race, side, examination, sets, turns.prepare)
                 times[side] = examined.times_us
                 if side == NEWCOMER:
                     newcomer = examined
@@ -220,17 +220,21 @@ class RacedTiming:
         if doubtful:
             return False
         laps.add(times, 1 if self._cold else count, group)
-        gaps_us, host_gap_us = baseline_gaps
-        laps.gaps.add(newcomer.gaps_us, gaps_us, newcomer.host_gap_us, host_gap_us)
+        laps.gaps.add(newcomer.gaps_us, turns.gaps_us, newcomer.host_gap_us, turns.host_gap_us)
         return True
 
     def _replay(
-        self, race: CaseRace, side: str, examination: Examination, sets: Sequence[PoolSet]
+        self,
+        race: CaseRace,
+        side: str,
+        examination: Examination,
+        sets: Sequence[PoolSet],
+        meanwhile: Meanwhile = lambda: None,
     ) -> Examined:
         """One replay of a candidate; raises SideFailed if an output is wrong."""
         self._announce(f"{RACING} {side} on {race.case}", True)
         with _blamed(side):
-            examined = examination.replay(sets, self._cold)
+            examined = examination.replay(sets, self._cold, meanwhile)
             if examined.wrong:
                 check = CaseCheck(case=race.case, hidden=False, ok=False, sets=examined.wrong)
                 raise WrongInRace(explain(check))

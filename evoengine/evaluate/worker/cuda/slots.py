@@ -11,6 +11,7 @@ import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import (
     AddressRange,
@@ -126,6 +127,7 @@ class SlotPool:
         return Slot(self._count, size, self._addresses.map(memory), memory)
 
 
+@lru_cache(maxsize=1024)  # a replay asks for the sizes of some fifty buffers
 def slot_size(size: int) -> int:
     """The bytes of the slot for a buffer of `size` bytes."""
     return pages(size + SLACK_BYTES)

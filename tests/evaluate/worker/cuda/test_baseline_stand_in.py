@@ -26,7 +26,7 @@ class GivenReplays:
         self.gaps_us: tuple[float, ...] = ()
         self.host_gap_us = 50.0
 
-    def begin_capture(self) -> None:
+    def prepare(self, calls: int, cold: bool) -> None:
         """Has no buffers to place anew."""
 
     def replay(self, sets: Sequence[int], cold: bool) -> tuple[float, ...]:

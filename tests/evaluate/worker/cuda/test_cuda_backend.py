@@ -85,7 +85,7 @@ class Desk:
                 replay=self.replay_baseline,
                 gaps_us=(1.0,),
                 host_gap_us=50.0,
-                begin_capture=lambda: None,
+                prepare=lambda _calls, _cold: None,
             ),
         )
         self.pynvml = FakePynvml(processes=())
@@ -260,9 +260,11 @@ def test_large_inputs_are_all_checked_and_never_timed(
     """Gates are wide there: what a kernel leaves out must not make it faster."""
     replay, given, timed = Examination.replay, list[set[str]](), set[str]()
 
-    def watched(examination: Examination, sets: Sequence[Any], cold: bool) -> Examined:
+    def watched(
+        examination: Examination, sets: Sequence[Any], cold: bool, *others: Any
+    ) -> Examined:
         given.append({item.distribution for item in sets})
-        return replay(examination, sets, cold)
+        return replay(examination, sets, cold, *others)
 
     def replay_baseline(sets: Sequence[Any], cold: bool) -> tuple[float, ...]:
         timed.update(item.distribution for item in sets)
@@ -270,7 +272,7 @@ def test_large_inputs_are_all_checked_and_never_timed(
 
     monkeypatch.setattr(Examination, "replay", watched)
     replays = SimpleNamespace(
-        replay=replay_baseline, gaps_us=(1.0,), host_gap_us=50.0, begin_capture=lambda: None
+        replay=replay_baseline, gaps_us=(1.0,), host_gap_us=50.0, prepare=lambda _calls, _cold: None
     )
     monkeypatch.setattr(desk.backend.all_baselines, "replays", lambda *_: replays)
     report = desk.judge(plain="torch.mul")

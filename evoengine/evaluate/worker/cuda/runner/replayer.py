@@ -117,16 +117,20 @@ class Replayer:
         assert self._module is not None
         module = self._module
         self._scrub()
-        warm_up = self._capture([module.bind(self._pointers(call)) for call in replay.warm_up])
+        warm_up = _instantiated(
+            self._captured([module.bind(self._pointers(call)) for call in replay.warm_up])
+        )
         runtime.graphLaunch(warm_up, self._stream.ptr)
+        # The host captures while the warm-up runs; the device has nothing of it before that ended.
+        calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
+        captured = self._captured(self._marks.timed(calls, self._l2.flush if replay.cold else None))
         self._stream.synchronize()
         runtime.graphExecDestroy(warm_up)
         module.reset_variables(self._stream.ptr)
         self._poison(replay.calls)
         self._unmask(replay)
         self._scrub()
-        calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
-        graph = self._capture(self._marks.timed(calls, self._l2.flush if replay.cold else None))
+        graph = _instantiated(captured)
         runtime.graphUpload(graph, self._stream.ptr)
         reads = [(self._slots[slot][0] + offset, size) for slot, offset, size, _ in replay.reads]
         self._l2.prepare(reads, replay.cold)
@@ -162,8 +166,8 @@ class Replayer:
             return Profiled(problem=str(problem))
         return Profiled(calls=recorded)
 
-    def _capture(self, steps: Sequence[Step]) -> int:
-        """The steps as one graph, in order; returns its executable handle."""
+    def _captured(self, steps: Sequence[Step]) -> int:
+        """The steps as one graph, in order; its handle."""
         stream = self._stream.ptr
         runtime.streamBeginCapture(stream, runtime.streamCaptureModeThreadLocal)
         try:
@@ -174,11 +178,7 @@ class Replayer:
             with contextlib.suppress(*CUDA_ERRORS):
                 runtime.graphDestroy(runtime.streamEndCapture(stream))
             raise
-        graph = runtime.streamEndCapture(stream)
-        try:
-            return int(runtime.graphInstantiate(graph))
-        finally:
-            runtime.graphDestroy(graph)
+        return int(runtime.streamEndCapture(stream))
 
     def _scrub(self) -> None:
         assert self._module is not None
@@ -208,3 +208,11 @@ class Replayer:
             name: self._slots[slot][0] + offset
             for name, (slot, offset) in zip(self._buffers, call, strict=True)
         }
+
+
+def _instantiated(graph: int) -> int:
+    """The executable handle of a captured graph, which is gone afterwards."""
+    try:
+        return int(runtime.graphInstantiate(graph))
+    finally:
+        runtime.graphDestroy(graph)

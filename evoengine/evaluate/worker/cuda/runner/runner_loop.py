@@ -52,6 +52,8 @@ class _Runner:
     def __init__(self, connection: socket.socket, ordinal: int) -> None:
         self._connection = connection
         self._silent = False
+        self._libc = ctypes.CDLL(None)
+        self._nothing = os.open(os.devnull, os.O_WRONLY)
         token = GpuToken(ordinal)
         with token.starting():
             cupy.cuda.Device(ordinal).use()
@@ -114,16 +116,16 @@ class _Runner:
     @contextmanager
     def _output(self) -> Iterator[None]:
         """Writes out what the candidate prints, or drops it where its case is hidden."""
-        libc, kept, nothing = ctypes.CDLL(None), os.dup(1), os.open(os.devnull, os.O_WRONLY)
-        if self._silent:
-            os.dup2(nothing, 1)
+        kept = os.dup(1) if self._silent else None
+        if kept is not None:
+            os.dup2(self._nothing, 1)
         try:
             yield
         finally:
-            libc.fflush(None)
-            os.dup2(kept, 1)
-            os.close(kept)
-            os.close(nothing)
+            self._libc.fflush(None)
+            if kept is not None:
+                os.dup2(kept, 1)
+                os.close(kept)
 
     def _limit_memory(self) -> None:
         runtime = cupy.cuda.runtime
