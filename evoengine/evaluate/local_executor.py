@@ -31,6 +31,7 @@ from evoengine.protocols import (
     ExecutorStart,
     Job,
     Progress,
+    Purpose,
     Report,
     SearchBar,
 )
@@ -292,7 +293,7 @@ class LocalExecutor:
             tier=candidate.plan.precision,
             baselines=self._baselines,
             candidate=compiled.code_digest,
-            activity=True,
+            purpose=Purpose.activity,
         )
         report = await self.device.run(job, progress)
         if report.status is not Status.correct:
@@ -330,7 +331,7 @@ class LocalExecutor:
 
 async def audit_on(device: Device, progress: Progress) -> AuditReport:
     """The audit of the task that `device` was started for; raises EvoError."""
-    report = await device.run(Job(cases=(), tier="", audits=True), progress)
+    report = await device.run(Job(cases=(), tier="", purpose=Purpose.audit), progress)
     assert report.audit is not None
     return report.audit
 

@@ -40,7 +40,7 @@ from evoengine.evaluate.device.worker_protocol import (
     Runners,
     RunRace,
 )
-from evoengine.protocols import Job, Progress, RaceReport, Report
+from evoengine.protocols import Job, Progress, Purpose, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
@@ -94,9 +94,10 @@ class GraderDevice:
         async with self._in_turn(soon=verify):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
+            is_profiled = job.purpose is Purpose.activity
             try:
-                await self._provide_grader(progress, may_have_profiler=job.activity)
-                if job.activity:
+                await self._provide_grader(progress, may_have_profiler=is_profiled)
+                if is_profiled:
                     report = await self._profile(job, progress)
                 elif verify:
                     report = await self._judge_in_own_runners(job, progress)
@@ -284,9 +285,10 @@ class GraderDevice:
     async def _judge(self, job: Job, progress: Progress) -> Report | None:
         """The report on one job; None if its runner was killed from outside."""
         assert self._task is not None and self._grader is not None
-        is_run = bool(job.cases) and not job.only_prepares
+        is_run = bool(job.cases) and job.purpose is not Purpose.preparation
         runners = await self._provide_pair() if is_run else Runners(used=())
-        allowed = (profiling_limits if job.activity else gpu_limits)(self._task.limits)
+        is_profiled = job.purpose is Purpose.activity
+        allowed = (profiling_limits if is_profiled else gpu_limits)(self._task.limits)
         step_s = allowed.step_s if job.launch_s is None else min(allowed.step_s, job.launch_s)
         try:
             answer = await self._grader.ask(

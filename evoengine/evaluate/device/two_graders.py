@@ -14,7 +14,7 @@ from pathlib import Path
 from evoengine.errors import DeviceError, WorkerError
 from evoengine.evaluate.device.grader_device import GraderDevice, cuda_fork_server
 from evoengine.evaluate.nvml import PACKAGE, memory_share
-from evoengine.protocols import Job, Progress, RaceReport, Report
+from evoengine.protocols import Job, Progress, Purpose, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
@@ -105,7 +105,7 @@ class TwoGraders:
             return f"{used:.0%} of the device memory are in use"
         try:
             await self._second.start(self._task, self._task_path)
-            prepares = first_job.model_copy(update={"only_prepares": True})
+            prepares = first_job.model_copy(update={"purpose": Purpose.preparation})
             await self._second.run(prepares, lambda _: None)
         except (DeviceError, WorkerError) as error:
             return f"a second one did not start: {error}"

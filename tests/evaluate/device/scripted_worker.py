@@ -32,7 +32,7 @@ from evoengine.evaluate.device.worker_protocol import (
     StepBegun,
 )
 from evoengine.evaluate.worker.backend import shown
-from evoengine.protocols import BaselineTimes, CompiledCase, RaceReport, Report
+from evoengine.protocols import BaselineTimes, CompiledCase, Purpose, RaceReport, Report
 from evoengine.records import Environment, RaceTiming, Status
 
 ENVIRONMENT = Environment(
@@ -106,7 +106,7 @@ def serve(
             report, healthy = Report(status=Status.wrong_result, reason="wrong"), True
         elif not request.job.cases:
             report, healthy = timed(baselines, task_path), True
-        elif request.job.only_prepares:
+        elif request.job.purpose is Purpose.preparation:
             report, healthy = Report(status=Status.correct), True
         elif not pair or behaviour.startswith("ours"):
             report, healthy = behave(behaviour, task_path)

@@ -13,7 +13,7 @@ from evoengine.errors import DeviceError
 from evoengine.evaluate.device.grader_device import GraderDevice
 from evoengine.evaluate.device.two_graders import MOST_MEMORY, TwoGraders
 from evoengine.evaluate.nvml import memory_share
-from evoengine.protocols import Job
+from evoengine.protocols import Job, Purpose
 from evoengine.records import Status
 from tests.evaluate.device.test_contract import Bench, two_scripted_graders
 from tests.evaluate.kept_fork_server import kept
@@ -166,11 +166,11 @@ def test_a_verification_goes_to_the_second_grader_once_that_has_prepared_the_cas
     search = searched(job("correct"))
 
     async def scene(device: TwoGraders) -> Any:
-        run, may_end, asked = device._second.run, asyncio.Event(), list[tuple[bool, int]]()
+        run, may_end, asked = device._second.run, asyncio.Event(), list[tuple[Purpose, int]]()
 
         async def slow(given: Job, *more: Any, **named: Any) -> Any:
-            asked.append((given.only_prepares, len(given.cases)))
-            if given.only_prepares:
+            asked.append((given.purpose, len(given.cases)))
+            if given.purpose is Purpose.preparation:
                 await may_end.wait()
             return await run(given, *more, **named)
 
@@ -184,7 +184,9 @@ def test_a_verification_goes_to_the_second_grader_once_that_has_prepared_the_cas
         return asked, before
 
     cases = len(search.cases)
-    assert play(scene) == ([(True, cases), (False, cases)], None), "it needs no runner to prepare"
+    assert play(scene) == ([(Purpose.preparation, cases), (Purpose.verdict, cases)], None), (
+        "it needs no runner to prepare"
+    )
 
 
 def test_memory_in_use_is_not_known_of_a_device_that_is_not_there() -> None:

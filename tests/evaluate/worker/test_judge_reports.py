@@ -15,7 +15,7 @@ from evoengine.evaluate.worker.backend import (
     shown,
 )
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
-from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.protocols import CompiledCase, Job, Purpose, Report
 from evoengine.records import (
     CaseCheck,
     CaseModel,
@@ -81,10 +81,10 @@ class ScriptedBackend:
             yield found(compiled)
 
 
-def report(backend: ScriptedBackend, activity: bool = False) -> Report:
+def report(backend: ScriptedBackend, purpose: Purpose = Purpose.verdict) -> Report:
     """The report of a judge on two cases that are right when checked."""
     made = judge.Judge(small_task(), backend, lambda *_: None)  # type: ignore[arg-type]  # it has no baselines
-    return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32", activity=activity))
+    return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32", purpose=purpose))
 
 
 WRONG = InputSetCheck(
@@ -173,7 +173,9 @@ ACTIVITY = KernelActivity(
 
 
 def test_a_job_for_activity_is_neither_checked_nor_timed() -> None:
-    found = report(ScriptedBackend([clean, clean], [modelled, modelled], (ACTIVITY,)), True)
+    found = report(
+        ScriptedBackend([clean, clean], [modelled, modelled], (ACTIVITY,)), Purpose.activity
+    )
     assert (found.status, found.activity, found.activity_problem) == (
         Status.correct,
         (ACTIVITY,),
@@ -184,8 +186,8 @@ def test_a_job_for_activity_is_neither_checked_nor_timed() -> None:
 
 
 def test_without_a_profiler_nobody_is_at_fault_and_a_candidate_that_fails_in_it_is() -> None:
-    found = report(ScriptedBackend(profiled=NoActivity("CUPTI is not permitted")), True)
+    found = report(ScriptedBackend(profiled=NoActivity("CUPTI is not permitted")), Purpose.activity)
     assert (found.status, found.activity) == (Status.correct, ())
     assert found.activity_problem == "CUPTI is not permitted"
-    failed = report(ScriptedBackend(profiled=CannotLaunch("refused")), True)
+    failed = report(ScriptedBackend(profiled=CannotLaunch("refused")), Purpose.activity)
     assert (failed.status, failed.reason) == (Status.launch_error, "refused (measuring)")
