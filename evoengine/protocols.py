@@ -209,6 +209,11 @@ class Purpose(StrEnum):
     """What is done with the cases of a job."""
 
     verdict = "verdict"  # they are checked and timed, and a wrong output is examined
+    # the same, but a wrong output of a check ends the job at once; those of timed launches, which
+    # may not come again, are examined
+    quick_verdict = "quick_verdict"
+    # they are checked until an output is wrong, and that is examined; nothing is timed
+    diagnosis = "diagnosis"
     # outputs are all that matters: nothing is timed, and nobody asks why one is wrong
     outputs = "outputs"
     checked_mode = "checked_mode"  # on an emulator: checked mode is all that is done
@@ -235,6 +240,7 @@ class Job(Frozen):
     checked: bool = True
     # cases of later jobs on the same candidate, whose code an emulator begins to compile
     upcoming: tuple[CompiledCase, ...] = ()
+    passed: tuple[str, ...] = ()  # of a diagnosis: the cases that were right before this one
     # of `outputs`: all cases are checked, also behind a wrong one, each until one input set
     # was given, of this number; on an emulator a fault counts as a wrong output
     only_set: int | None = None
@@ -285,6 +291,8 @@ class Device(Protocol):
     candidate. `run` of a Job without cases measures the baselines, or audits the task. One for
     `activity` runs in processes of its own, and no later job is judged or raced by a process that
     a profiler was in; where there is no profiler, the Report says so in `activity_problem`.
+    A diagnosis begins when no verdict or race waits for its process; its Report is `correct` where
+    no output was wrong this time.
 
     `race` times two correct candidates in turn, with the baseline beside them; each runs in a
     process that has run no other. A device whose times are modelled raises DeviceError.

@@ -25,7 +25,7 @@ from evoengine.evaluate.device.own_runners import OwnRunners
 from evoengine.evaluate.device.runner_pair import RunnerPair, first_ended
 from evoengine.evaluate.device.spare_pairs import SparePairs
 from evoengine.evaluate.device.step_failures import KILLED, killed_twice, timed_out
-from evoengine.evaluate.device.turn import Turn
+from evoengine.evaluate.device.turn import Rank, Turn, rank_of
 from evoengine.evaluate.device.worker_device import gpu_limits, profiling_limits, with_output
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied
 from evoengine.evaluate.device.worker_protocol import (
@@ -86,12 +86,12 @@ class GraderDevice:
         return await self._start_grader()
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        """Runs one job at a time, a verification before the first verdicts that wait; a broken
-        process is replaced before the next one.
+        """Runs one job at a time: verifications before the first verdicts that wait, diagnoses when
+        nothing else waits. A broken process is replaced before the next one.
         """
         if verify and self._turn.is_taken:
             await self._refill(1 + self._turn.waiting_soon)  # pairs start while their jobs wait
-        async with self._in_turn(soon=verify):
+        async with self._in_turn(rank_of(job, verify)):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             is_profiled = job.purpose is Purpose.activity
@@ -113,7 +113,7 @@ class GraderDevice:
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """Races two candidates, each in runners that run no other."""
-        async with self._in_turn(soon=True):
+        async with self._in_turn(Rank.soon):
             if self._task is None:
                 raise WorkerError("the device was asked to race before it was started")
             try:
@@ -145,11 +145,11 @@ class GraderDevice:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     @asynccontextmanager
-    async def _in_turn(self, soon: bool = False) -> AsyncIterator[None]:
-        """One job or race at a time; one that is due `soon` before those that are not."""
+    async def _in_turn(self, rank: Rank) -> AsyncIterator[None]:
+        """One job or race at a time, by their ranks."""
         self._asked += 1
         try:
-            async with self._turn.taken(soon):
+            async with self._turn.taken(rank):
                 yield
         finally:
             self._asked -= 1

@@ -110,7 +110,7 @@ class JobRun:
                 return (self._prepare,)
             case Purpose.checked_mode:
                 return (self._sanitize,)
-            case Purpose.outputs:
+            case Purpose.outputs | Purpose.diagnosis:
                 return self._sanitize, self._check
         return self._sanitize, self._check, self._time
 
@@ -184,16 +184,17 @@ class JobRun:
                 if not found.ok and self.job.only_set is None:
                     self.end(Status.wrong_result, explain(found))
                     break
-        if self.status is Status.wrong_result:
+        is_quick = self.job.purpose in (Purpose.quick_verdict, Purpose.outputs)
+        if self.status is Status.wrong_result and not is_quick:
             self._examine(compiled, found)
 
     def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
         """Looks for what is wrong with the last wrong call; the verdict stays as it is."""
         judge = self.judge
-        if judge.examiner is None or self.job.purpose is Purpose.outputs:
+        if judge.examiner is None:
             return
         with self._phase("forensics"):
-            passed = [item.case for item in self.checks if item.ok]
+            passed = [*self.job.passed, *(item.case for item in self.checks if item.ok)]
             self.forensics = judge.examiner.examine(
                 compiled, self.job, check, passed, self._announce
             )
@@ -235,6 +236,9 @@ class JobRun:
         )
 
     def _refuse_timed(self, case: TimedCase) -> None:
+        """Ends the job; this call is examined here, because another job may never see it: every
+        output was right when it was checked.
+        """
         plan = case.compiled.plan
         check = CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=case.wrong)
         self.checks.append(check)

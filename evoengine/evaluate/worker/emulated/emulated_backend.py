@@ -182,7 +182,7 @@ class EmulatedBackend:
         if not checked_mode:
             for compiled in job.cases:
                 self._compile_unchecked(compiled)
-        if checked_mode or job.purpose is not Purpose.outputs:
+        if checked_mode or job.purpose not in (Purpose.outputs, Purpose.diagnosis):
             for compiled in job.cases:  # the time model counts accesses in checked mode
                 self._loaded.prepare(compiled, checked=True)
         for compiled in job.upcoming:
