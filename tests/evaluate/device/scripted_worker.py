@@ -33,7 +33,7 @@ from evoengine.evaluate.device.worker_protocol import (
 )
 from evoengine.evaluate.worker.backend import shown
 from evoengine.protocols import BaselineTimes, CompiledCase, Purpose, RaceReport, Report
-from evoengine.records import Environment, RaceTiming, Status
+from evoengine.records import Environment, Forensics, RaceTiming, Status
 
 ENVIRONMENT = Environment(
     device="scripted:0 Scripted",
@@ -112,6 +112,9 @@ def serve(
             report, healthy = behave(behaviour, task_path)
         else:
             report, healthy = ask(pair, request.job.cases, task_path)
+        if request.job.purpose is Purpose.diagnosis and report.status is Status.wrong_result:
+            found = Forensics(case="small", distribution="normal", output="out")
+            report = report.model_copy(update={"forensics": found})
         send(
             Done(
                 id=request.id - 1,

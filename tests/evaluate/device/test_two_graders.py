@@ -76,6 +76,93 @@ def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
     assert play(scene) == (Status.correct, Status.correct, False, Status.timeout)
 
 
+def diagnosing(job: Job) -> Job:
+    return job.model_copy(update={"purpose": Purpose.diagnosis})
+
+
+def test_a_first_verdict_ends_while_another_candidate_is_diagnosed(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    endless, correct = job("endless"), job("correct")
+
+    async def scene(device: TwoGraders) -> Any:
+        await device.run(searched(correct), silent)
+        await started(device)
+        diagnosis = asyncio.create_task(device.run(diagnosing(endless), silent))
+        await asyncio.sleep(0.1)
+        first = await device.run(searched(correct), silent)
+        return first.status, diagnosis.done(), (await diagnosis).status
+
+    assert play(scene) == (Status.correct, False, Status.timeout)
+
+
+def test_a_diagnosis_waits_for_verifications_and_races_at_the_second_grader(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    correct, other = job("correct"), job("correct").model_copy(update={"candidate": "b"})
+
+    async def scene(device: TwoGraders) -> list[str]:
+        await device.run(searched(correct), silent)
+        await started(device)
+        ended = list[str]()
+
+        async def noted(name: str, work: Awaitable[Any]) -> None:
+            await work
+            ended.append(name)
+
+        await asyncio.gather(
+            noted("first diagnosis", device.run(diagnosing(correct), silent)),
+            noted("second diagnosis", device.run(diagnosing(correct), silent)),
+            noted("race", device.race(correct, other, silent)),
+            noted("verification", device.run(correct, silent, verify=True)),
+        )
+        return ended
+
+    assert play(scene) == ["first diagnosis", "race", "verification", "second diagnosis"]
+
+
+def test_before_there_is_a_second_grader_a_diagnosis_waits_for_first_verdicts(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    wrong = job("wrong")
+
+    async def scene(device: TwoGraders) -> Any:
+        ended = list[str]()
+
+        async def judge(name: str, given: Job) -> Any:
+            report = await device.run(given, silent)
+            ended.append(name)
+            return report
+
+        reports = await asyncio.gather(
+            judge("1", wrong), judge("diagnosis", diagnosing(wrong)), judge("2", wrong)
+        )
+        return ended, reports[1].forensics is not None
+
+    assert play(scene) == (["1", "2", "diagnosis"], True)
+
+
+def test_a_second_grader_whose_device_a_diagnosis_broke_is_replaced_and_the_first_one_stays(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    correct, breaking = job("correct"), job("its diagnosis breaks the device")
+
+    async def scene(device: TwoGraders) -> Any:
+        await device.run(searched(correct), silent)
+        await started(device)
+        graders = [device._first._grader, device._second._grader]
+        diagnosis = await device.run(diagnosing(breaking), silent)
+        verified = await device.run(correct, silent, verify=True)
+        now = [device._first._grader, device._second._grader]
+        return (
+            diagnosis.status,
+            verified.status,
+            [one is it for one, it in zip(graders, now, strict=True)],
+        )
+
+    assert play(scene) == (Status.wrong_result, Status.correct, [True, False])
+
+
 @pytest.mark.parametrize(("used_memory", "graders"), [(0.0, 2), (MOST_MEMORY + 0.01, 1), (None, 1)])
 def test_a_device_without_room_for_two_graders_has_one_that_does_everything(
     play: Play, job: Callable[[str], Job], used_memory: float | None, graders: int
