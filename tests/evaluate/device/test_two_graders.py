@@ -15,7 +15,7 @@ from evoengine.evaluate.device.two_graders import MOST_MEMORY, TwoGraders
 from evoengine.evaluate.nvml import memory_share
 from evoengine.protocols import Job, Purpose
 from evoengine.records import Status
-from tests.evaluate.device.test_contract import Bench, two_scripted_graders
+from tests.evaluate.device.test_contract import HAS_GPU, Bench, two_scripted_graders
 from tests.evaluate.kept_fork_server import kept
 
 Play = Callable[..., Any]
@@ -274,6 +274,28 @@ def test_a_verification_goes_to_the_second_grader_once_that_has_prepared_the_cas
     assert play(scene) == ([(Purpose.preparation, cases), (Purpose.verdict, cases)], None), (
         "it needs no runner to prepare"
     )
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device")
+def test_on_a_gpu_the_second_grader_diagnoses_and_verifies_afterwards(tmp_path: Path) -> None:
+    bench = Bench("two graders on cuda", tmp_path)
+
+    async def scene(device: Any) -> Any:
+        correct, wrong = await bench.job("correct"), await bench.job("wrong")
+        await device.run(correct, silent)
+        await started(device)
+        assert device._starting.result() == "", "the second grader started"
+        quick = wrong.model_copy(update={"purpose": Purpose.quick_verdict})
+        reports = [await device.run(job, silent) for job in (quick, diagnosing(wrong))]
+        assert device._second._pair is not None, "the diagnosis ran there"
+        return reports, (await device.run(correct, silent, verify=True)).status
+
+    (quick, diagnosis), verified = bench.play(scene)
+    assert (quick.status, quick.forensics) == (Status.wrong_result, None)
+    assert diagnosis.status is Status.wrong_result and diagnosis.forensics.diagnoses
+    assert verified is Status.correct
 
 
 def test_memory_in_use_is_not_known_of_a_device_that_is_not_there() -> None:
