@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from evoengine.candidate.binding import CasePlan
@@ -204,11 +205,31 @@ class BaselineTimes(Frozen):
         return next((name for name, us in self.median_us.items() if us <= longest_us), None)
 
 
+class Purpose(StrEnum):
+    """What is done with the cases of a job."""
+
+    verdict = "verdict"  # they are checked and timed, and a wrong output is examined
+    # the same, but a wrong output of a check ends the job at once; those of timed launches, which
+    # may not come again, are examined
+    quick_verdict = "quick_verdict"
+    # they are checked until an output is wrong, and that is examined; nothing is timed
+    diagnosis = "diagnosis"
+    # outputs are all that matters: nothing is timed, and nobody asks why one is wrong
+    outputs = "outputs"
+    checked_mode = "checked_mode"  # on an emulator: checked mode is all that is done
+    # only what any candidate needs is made: expected outputs, baselines; nothing is judged
+    preparation = "preparation"
+    # kernel activity alone is measured, of cases with a baseline: nothing is judged or timed
+    activity = "activity"
+    audit = "audit"  # without cases: the task is audited, in place of timing baselines
+
+
 class Job(Frozen):
     """The compiled cases of one candidate, for a device to judge."""
 
     cases: tuple[CompiledCase, ...]  # checked in this order, up to the first wrong case
     tier: str
+    purpose: Purpose = Purpose.verdict
     baselines: dict[str, str] = {}  # case -> baseline to time against; other cases are not timed
     # Timing may stop once the score is surely above it; the report is coarse then.
     limit: float | None = None
@@ -217,23 +238,16 @@ class Job(Frozen):
     candidate: str = ""  # the digest of its machine code and plan
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
-    only_checked: bool = False  # on an emulator: whether checked mode is all that is done
-    # whether only what any candidate needs is made: expected outputs, baselines; nothing is judged
-    only_prepares: bool = False
     # cases of later jobs on the same candidate, whose code an emulator begins to compile
     upcoming: tuple[CompiledCase, ...] = ()
-    audits: bool = False  # without cases: whether to audit the task, in place of timing baselines
-    # whether outputs are all that matters: nothing is timed, and nobody asks why one is wrong
-    only_outputs: bool = False
-    # with `only_outputs`: all cases are checked, also behind a wrong one, each until one input set
+    passed: tuple[str, ...] = ()  # of a diagnosis: the cases that were right before this one
+    # of `outputs`: all cases are checked, also behind a wrong one, each until one input set
     # was given, of this number; on an emulator a fault counts as a wrong output
     only_set: int | None = None
     # on a GPU the longest time without a message while the candidate's code may run, where that is
     # less than the task allows, and on an emulator some times as long: of many changed kernels some
     # loop for ever
     launch_s: float | None = None
-    # whether to measure kernel activity alone, of cases with a baseline: nothing is judged or timed
-    activity: bool = False
 
 
 class Report(Frozen):
@@ -248,9 +262,9 @@ class Report(Frozen):
     is_coarse: bool = False  # see Verdict
     phases_s: dict[str, float] = {}
     baselines: dict[str, BaselineTimes] = {}  # by case; only for a Job without cases
-    audit: AuditReport | None = None  # only for a Job that audits
+    audit: AuditReport | None = None  # only for an audit
     gpu_state: GpuState | None = None  # of a GPU on which it was timed
-    activity: tuple[KernelActivity, ...] = ()  # only for a Job with `activity`
+    activity: tuple[KernelActivity, ...] = ()  # only for a Job of that purpose
     activity_problem: str = ""  # why there is none, where no candidate is at fault
     forensics: Forensics | None = None  # of a wrong result
 
@@ -274,9 +288,11 @@ class Device(Protocol):
     `start` starts the device for a task and returns its environment. `run` judges one job;
     whatever the candidate does, it returns a Report within the task's limits, and the next
     job finds a working device. With `verify`, the process that judges has run no other
-    candidate. `run` of a Job without cases measures the baselines, or audits the task. One with
+    candidate. `run` of a Job without cases measures the baselines, or audits the task. One for
     `activity` runs in processes of its own, and no later job is judged or raced by a process that
     a profiler was in; where there is no profiler, the Report says so in `activity_problem`.
+    A diagnosis begins when no verdict or race waits for its process; its Report is `correct` where
+    no output was wrong this time.
 
     `race` times two correct candidates in turn, with the baseline beside them; each runs in a
     process that has run no other. A device whose times are modelled raises DeviceError.

@@ -492,7 +492,7 @@ class Verdict(Frozen):
     # Whether its timing stopped early, because it cannot take a place: then its interval is wide,
     # and cases outside of the objective are not timed.
     is_coarse: bool = False
-    phases_s: dict[str, float] = {}  # compile, check, timing, total
+    phases_s: dict[str, float] = {}  # compile, check, timing, forensics, total
     environment: Environment | None = None
     # while it was timed; None where nothing was timed on a GPU, or NVML cannot be read
     gpu_state: GpuState | None = None

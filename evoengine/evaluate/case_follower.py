@@ -13,7 +13,7 @@ from evoengine.errors import EvoError
 from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCandidate
 from evoengine.evaluate.followed_cases import FollowedCases
 from evoengine.evaluate.hidden_case import HIDDEN_CASE, report_without_sizes
-from evoengine.protocols import CompiledCase, Device, Job, Report
+from evoengine.protocols import CompiledCase, Device, Job, Purpose, Report
 from evoengine.records import CheckedRun, Status
 from evoengine.task.schema import Input, Output, Task, shape_of
 
@@ -75,7 +75,7 @@ class CaseFollower:
                         cases=(case,),
                         tier=compiled.tier,
                         candidate=compiled.code_digest,
-                        only_checked=True,
+                        purpose=Purpose.checked_mode,
                         upcoming=tuple(cases[number + 1 :]),
                     )
                     report = await self._device.run(job, _no_progress)

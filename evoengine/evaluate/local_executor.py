@@ -19,6 +19,7 @@ from evoengine.evaluate.compile_candidate import (
     CompiledCandidate,
     compiler_file_name,
 )
+from evoengine.evaluate.diagnosed_report import diagnosed
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repaired_verdict import with_repair
@@ -31,6 +32,7 @@ from evoengine.protocols import (
     ExecutorStart,
     Job,
     Progress,
+    Purpose,
     Report,
     SearchBar,
 )
@@ -185,9 +187,12 @@ class LocalExecutor:
                 _with_user_file_name(compiled.refusal, candidate), started, compiled
             )
         phases_s = {"compile": time.monotonic() - started}
+        # where times are modelled one process does everything, and a launch takes seconds
+        is_quick = not verify and not self._environment.is_modelled
         job = Job(
             cases=compiled.cases,
             tier=candidate.plan.precision,
+            purpose=Purpose.quick_verdict if is_quick else Purpose.verdict,
             baselines=self._scored_baselines if search else self._baselines,
             limit=search.score if search else None,
             scored_only=search is not None,
@@ -201,6 +206,7 @@ class LocalExecutor:
         report, problem = await self._with_findings(
             report, candidate, progress, counts=verify or search is None
         )
+        report = await diagnosed(report, job, self.device, progress)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         verdict = verdict.model_copy(update={"checked_problem": problem})
         if self.repair_s > 0:
@@ -292,7 +298,7 @@ class LocalExecutor:
             tier=candidate.plan.precision,
             baselines=self._baselines,
             candidate=compiled.code_digest,
-            activity=True,
+            purpose=Purpose.activity,
         )
         report = await self.device.run(job, progress)
         if report.status is not Status.correct:
@@ -330,7 +336,7 @@ class LocalExecutor:
 
 async def audit_on(device: Device, progress: Progress) -> AuditReport:
     """The audit of the task that `device` was started for; raises EvoError."""
-    report = await device.run(Job(cases=(), tier="", audits=True), progress)
+    report = await device.run(Job(cases=(), tier="", purpose=Purpose.audit), progress)
     assert report.audit is not None
     return report.audit
 

@@ -136,6 +136,22 @@ def test_a_verdict_that_was_not_expected_is_a_note_and_keeps_no_mark():
     assert series.row()["note"] == "wrong_result: max abs error 1"
 
 
+@pytest.mark.parametrize(("check_s", "is_kept"), [(0.02, True), (0.04, False)])
+def test_the_mark_of_a_wrong_candidate_is_about_neither_its_diagnosis_nor_its_compilation(
+    check_s, is_kept
+):
+    phases_s = {"compile": 0.5, "check": check_s, "forensics": 2.0}
+    series = verdict.Series("wrong", Status.wrong_result, 0.03, beside_compile=True)
+    total_s = sum(phases_s.values())
+    series.add(
+        total_s, verdict.Verdict(status=Status.wrong_result, reason="wrong", phases_s=phases_s)
+    )
+    row = series.row()
+    assert (row["kept"], row["mark"]) == (is_kept, "<= compile + 0.03")
+    assert (row["median_s"], row["forensics_s"]) == (total_s, 2.0)
+    assert row["marked_s"] == pytest.approx(0.5 + check_s)
+
+
 def test_the_extension_is_compared_by_the_sum_of_its_phases():
     spent = {"start": 9.0, "compile": 50.0, "check": 1.0, "timing": 1.0}
     peer, ratio = verdict.extension_rows("layernorm through load_inline", spent, 0.5)

@@ -184,6 +184,16 @@ def test_what_is_wrong_with_the_code_is_a_status_where_it_is_compiled(
     assert verdict.reason and verdict.tier == "fp32"
 
 
+def test_a_wrong_result_comes_with_its_diagnosis_whose_seconds_are_a_phase(
+    started: Started,
+) -> None:
+    if started.compiles:
+        (verdict,) = started.verdicts(source("wrong"))
+        assert verdict.forensics is not None and verdict.forensics.output == "out"
+        assert verdict.forensics.diagnoses, verdict.forensics
+        assert {"compile", "check", "forensics", "total"} <= verdict.phases_s.keys()
+
+
 def test_candidates_that_are_judged_at_once_have_the_verdicts_that_they_have_alone(
     started: Started,
 ) -> None:

@@ -14,7 +14,7 @@ from evoengine.errors import DeviceError, EvoError, TaskError, ToolchainError, W
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_EMULATOR, SCRIPTED_GPU
-from evoengine.protocols import ActivityReport, ExecutorStart, Job, Report
+from evoengine.protocols import ActivityReport, ExecutorStart, Job, Purpose, Report
 from evoengine.records import Environment, KernelActivity, Status, Verdict
 from tests.scale_task import kernel, load_scale_task
 
@@ -186,7 +186,10 @@ def test_activity_is_measured_of_timed_cases_alone_and_hidden_ones_are_not_among
     device = Profiling(Report(status=Status.correct, activity=(LARGE,)))
     assert activity(tmp_path, device, kernel("scale_a")) == ActivityReport(cases=(LARGE,))
     (job,) = device.jobs
-    assert job.activity and [item.plan.case for item in job.cases] == ["small", "large"]
+    assert job.purpose is Purpose.activity and [item.plan.case for item in job.cases] == [
+        "small",
+        "large",
+    ]
 
 
 @pytest.mark.parametrize(

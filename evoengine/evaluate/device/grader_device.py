@@ -25,7 +25,7 @@ from evoengine.evaluate.device.own_runners import OwnRunners
 from evoengine.evaluate.device.runner_pair import RunnerPair, first_ended
 from evoengine.evaluate.device.spare_pairs import SparePairs
 from evoengine.evaluate.device.step_failures import KILLED, killed_twice, timed_out
-from evoengine.evaluate.device.turn import Turn
+from evoengine.evaluate.device.turn import Rank, Turn, rank_of
 from evoengine.evaluate.device.worker_device import gpu_limits, profiling_limits, with_output
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied
 from evoengine.evaluate.device.worker_protocol import (
@@ -40,7 +40,7 @@ from evoengine.evaluate.device.worker_protocol import (
     Runners,
     RunRace,
 )
-from evoengine.protocols import Job, Progress, RaceReport, Report
+from evoengine.protocols import Job, Progress, Purpose, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
@@ -86,17 +86,18 @@ class GraderDevice:
         return await self._start_grader()
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        """Runs one job at a time, a verification before the first verdicts that wait; a broken
-        process is replaced before the next one.
+        """Runs one job at a time: verifications before the first verdicts that wait, diagnoses when
+        nothing else waits. A broken process is replaced before the next one.
         """
         if verify and self._turn.is_taken:
             await self._refill(1 + self._turn.waiting_soon)  # pairs start while their jobs wait
-        async with self._in_turn(soon=verify):
+        async with self._in_turn(rank_of(job, verify)):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
+            is_profiled = job.purpose is Purpose.activity
             try:
-                await self._provide_grader(progress, may_have_profiler=job.activity)
-                if job.activity:
+                await self._provide_grader(progress, may_have_profiler=is_profiled)
+                if is_profiled:
                     report = await self._profile(job, progress)
                 elif verify:
                     report = await self._judge_in_own_runners(job, progress)
@@ -112,7 +113,7 @@ class GraderDevice:
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """Races two candidates, each in runners that run no other."""
-        async with self._in_turn(soon=True):
+        async with self._in_turn(Rank.soon):
             if self._task is None:
                 raise WorkerError("the device was asked to race before it was started")
             try:
@@ -144,11 +145,11 @@ class GraderDevice:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     @asynccontextmanager
-    async def _in_turn(self, soon: bool = False) -> AsyncIterator[None]:
-        """One job or race at a time; one that is due `soon` before those that are not."""
+    async def _in_turn(self, rank: Rank) -> AsyncIterator[None]:
+        """One job or race at a time, by their ranks."""
         self._asked += 1
         try:
-            async with self._turn.taken(soon):
+            async with self._turn.taken(rank):
                 yield
         finally:
             self._asked -= 1
@@ -284,9 +285,10 @@ class GraderDevice:
     async def _judge(self, job: Job, progress: Progress) -> Report | None:
         """The report on one job; None if its runner was killed from outside."""
         assert self._task is not None and self._grader is not None
-        is_run = bool(job.cases) and not job.only_prepares
+        is_run = bool(job.cases) and job.purpose is not Purpose.preparation
         runners = await self._provide_pair() if is_run else Runners(used=())
-        allowed = (profiling_limits if job.activity else gpu_limits)(self._task.limits)
+        is_profiled = job.purpose is Purpose.activity
+        allowed = (profiling_limits if is_profiled else gpu_limits)(self._task.limits)
         step_s = allowed.step_s if job.launch_s is None else min(allowed.step_s, job.launch_s)
         try:
             answer = await self._grader.ask(

@@ -6,17 +6,34 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from enum import IntEnum
+
+from evoengine.protocols import Job, Purpose
+
+
+class Rank(IntEnum):
+    """Who gets the turn first of those that wait."""
+
+    soon = 0  # verifications and races: the trial that they belong to is mostly the next to settle
+    usual = 1
+    last = 2  # diagnoses, which decide nothing
+
+
+def rank_of(job: Job, verify: bool) -> Rank:
+    """The rank of a job."""
+    if verify:
+        return Rank.soon
+    return Rank.last if job.purpose is Purpose.diagnosis else Rank.usual
 
 
 class Turn:
-    """A lock for one holder at a time; those that wait with `soon` get it before those without, and
-    otherwise in the order in which they came.
+    """A lock for one holder at a time; those that wait get it by their rank, and those of one rank
+    in the order in which they came.
     """
 
     def __init__(self) -> None:
         self._is_taken = False
-        self._soon = deque[asyncio.Future[None]]()
-        self._later = deque[asyncio.Future[None]]()
+        self._waiting = {rank: deque[asyncio.Future[None]]() for rank in Rank}
 
     @property
     def is_taken(self) -> bool:
@@ -25,13 +42,13 @@ class Turn:
 
     @property
     def waiting_soon(self) -> int:
-        """How many wait with `soon`."""
-        return len(self._soon)
+        """How many verifications and races wait."""
+        return len(self._waiting[Rank.soon])
 
     @asynccontextmanager
-    async def taken(self, soon: bool = False) -> AsyncIterator[None]:
+    async def taken(self, rank: Rank = Rank.usual) -> AsyncIterator[None]:
         """Waits for the turn and holds it."""
-        await self._take(self._soon if soon else self._later)
+        await self._take(self._waiting[rank])
         try:
             yield
         finally:
@@ -54,7 +71,7 @@ class Turn:
 
     def _give_on(self) -> None:
         """Gives the turn to the next one; those that ended while they waited are left out."""
-        while waiting := self._soon or self._later:
+        while waiting := next(filter(None, self._waiting.values()), None):
             given = waiting.popleft()
             if not given.done():
                 given.set_result(None)

@@ -1,8 +1,9 @@
-"""A CUDA device behind two graders: one for first verdicts, one for verifications and races.
+"""A CUDA device behind two graders: one for first verdicts, one for verifications, races and
+diagnoses.
 
 One of them at a time may time a kernel, which needs the GPU alone. Beside that runners start, and
-kernels are compiled; checks run beside checks. A verification keeps no trial waiting for its first
-verdict.
+kernels are compiled; checks run beside checks. Neither a verification nor the diagnosis of a wrong
+candidate keeps a trial waiting for its first verdict; a diagnosis waits for all else.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from evoengine.errors import DeviceError, WorkerError
 from evoengine.evaluate.device.grader_device import GraderDevice, cuda_fork_server
 from evoengine.evaluate.nvml import PACKAGE, memory_share
-from evoengine.protocols import Job, Progress, RaceReport, Report
+from evoengine.protocols import Job, Progress, Purpose, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
@@ -61,6 +62,8 @@ class TwoGraders:
         """Runs a job beside one of the other kind."""
         if verify:
             return await self._verifier(progress).run(job, progress, verify=True)
+        if job.purpose is Purpose.diagnosis:
+            return await self._verifier(progress).run(job, progress)
         report = await self._first.run(job, progress)
         # a search: verifications follow; and all that the first grader keeps of the task is there
         is_known = job.scored_only and report.status is Status.correct
@@ -83,7 +86,7 @@ class TwoGraders:
             await self._first.close()
 
     def _verifier(self, progress: Progress) -> GraderDevice:
-        """The device for verifications and races: the second grader once it has all that a
+        """The device for all but first verdicts: the second grader once it has all that a
         candidate needs, which takes ten seconds in which trials would wait.
         """
         if self._starting is None or not self._starting.done():
@@ -105,7 +108,7 @@ class TwoGraders:
             return f"{used:.0%} of the device memory are in use"
         try:
             await self._second.start(self._task, self._task_path)
-            prepares = first_job.model_copy(update={"only_prepares": True})
+            prepares = first_job.model_copy(update={"purpose": Purpose.preparation})
             await self._second.run(prepares, lambda _: None)
         except (DeviceError, WorkerError) as error:
             return f"a second one did not start: {error}"

@@ -22,7 +22,7 @@ from evoengine.evaluate.device.step_failures import (
     killed_twice,
     timed_out,
 )
-from evoengine.evaluate.device.turn import Turn
+from evoengine.evaluate.device.turn import Turn, rank_of
 from evoengine.evaluate.device.worker_process import StepTimeout, WorkerDied, WorkerProcess
 from evoengine.evaluate.device.worker_protocol import Done, Ready, Run, Start
 from evoengine.protocols import Job, Progress, RaceReport, Report
@@ -128,7 +128,7 @@ class WorkerDevice:
         A verification goes before the first verdicts that wait: trials settle in order, and the one
         that it belongs to is mostly the next.
         """
-        async with self._turn.taken(soon=verify):
+        async with self._turn.taken(rank_of(job, verify)):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             if self._worker is not None and verify and self._worker.jobs:

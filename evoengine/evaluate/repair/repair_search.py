@@ -20,7 +20,7 @@ from evoengine.evaluate.repair.repair_job import (
 )
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange
-from evoengine.protocols import Device, Job, Progress
+from evoengine.protocols import Device, Job, Progress, Purpose
 from evoengine.records import Status
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
@@ -102,7 +102,7 @@ class RepairSearch:
                 tier=candidate.plan.precision,
                 candidate=compiled.built.code_digest,
                 checked=False,
-                only_outputs=True,
+                purpose=Purpose.outputs,
                 only_set=number,
                 launch_s=LAUNCH_S,
             )
@@ -140,7 +140,7 @@ class RepairSearch:
             cases=compiled.cases,
             tier=changed.plan.precision,
             candidate=compiled.code_digest,
-            only_outputs=True,
+            purpose=Purpose.outputs,
         )
         # in a process that has run none of the changes, some of which write where they must not
         report = await self._device.run(job, _ignore, verify=True)

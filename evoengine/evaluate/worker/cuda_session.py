@@ -32,7 +32,7 @@ from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.race_judge import judge_race
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
 from evoengine.evaluate.worker.triton_version import triton_version
-from evoengine.protocols import Job, RaceReport, Report
+from evoengine.protocols import Job, Purpose, RaceReport, Report
 from evoengine.records import Environment, Status
 from evoengine.task.schema import Task
 
@@ -98,7 +98,7 @@ class CudaSession:
 
     def run(self, job: Job, runners: Runners) -> tuple[Report, bool]:
         """The report on `job`, and whether its runners may run the next one."""
-        if job.audits:
+        if job.purpose is Purpose.audit:
             with self._harness.token.held():
                 return self._audit.report(), True
         try:

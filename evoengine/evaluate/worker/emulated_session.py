@@ -32,7 +32,7 @@ from evoengine.evaluate.worker.expected_outputs import (
 from evoengine.evaluate.worker.forensics.examiner import Examiner
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import AnnounceFunction, TaskFunctions
-from evoengine.protocols import Job, RaceReport, Report
+from evoengine.protocols import Job, Purpose, RaceReport, Report
 from evoengine.records import Environment
 from evoengine.task.schema import Task
 
@@ -99,7 +99,7 @@ class EmulatedSession:
 
     def run(self, job: Job, _runners: Runners) -> tuple[Report, bool]:
         """The report on `job`, and whether this process may judge the next one."""
-        if job.audits:
+        if job.purpose is Purpose.audit:
             return self._audit.report(), True
         report = self._judge.run(job)
         return report, self._judge.healthy and self._backend.compilations_ended()

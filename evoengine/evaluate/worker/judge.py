@@ -17,7 +17,7 @@ from evoengine.evaluate.worker.backend import (
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure
 from evoengine.evaluate.worker.check import explain, worst_of_each
 from evoengine.evaluate.worker.forensics.examiner import Examiner
-from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.protocols import CompiledCase, Job, Purpose, Report
 from evoengine.records import (
     CaseCheck,
     CaseModel,
@@ -103,14 +103,15 @@ class JobRun:
                 stage()
 
     def _stages(self) -> Sequence[Callable[[], None]]:
-        if self.job.activity:
-            return (self._measure_activity,)
-        if self.job.only_prepares:
-            return (self._prepare,)
-        if self.job.only_checked:
-            return (self._sanitize,)
-        if self.job.only_outputs:
-            return self._sanitize, self._check
+        match self.job.purpose:
+            case Purpose.activity:
+                return (self._measure_activity,)
+            case Purpose.preparation:
+                return (self._prepare,)
+            case Purpose.checked_mode:
+                return (self._sanitize,)
+            case Purpose.outputs | Purpose.diagnosis:
+                return self._sanitize, self._check
         return self._sanitize, self._check, self._time
 
     def end(self, status: Status, reason: str, detail: str = "") -> None:
@@ -156,7 +157,7 @@ class JobRun:
                 if case.run.findings:
                     self._refuse_sanitized(case)
                     return
-                if self.job.only_checked:
+                if self.job.purpose is Purpose.checked_mode:
                     self._add_sanitized(case, ok=True)
 
     def _prepare(self) -> None:
@@ -183,16 +184,17 @@ class JobRun:
                 if not found.ok and self.job.only_set is None:
                     self.end(Status.wrong_result, explain(found))
                     break
-        if self.status is Status.wrong_result:
+        is_quick = self.job.purpose in (Purpose.quick_verdict, Purpose.outputs)
+        if self.status is Status.wrong_result and not is_quick:
             self._examine(compiled, found)
 
     def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
         """Looks for what is wrong with the last wrong call; the verdict stays as it is."""
         judge = self.judge
-        if judge.examiner is None or self.job.only_outputs:
+        if judge.examiner is None:
             return
         with self._phase("forensics"):
-            passed = [item.case for item in self.checks if item.ok]
+            passed = [*self.job.passed, *(item.case for item in self.checks if item.ok)]
             self.forensics = judge.examiner.examine(
                 compiled, self.job, check, passed, self._announce
             )
@@ -234,6 +236,9 @@ class JobRun:
         )
 
     def _refuse_timed(self, case: TimedCase) -> None:
+        """Ends the job; this call is examined here, because another job may never see it: every
+        output was right when it was checked.
+        """
         plan = case.compiled.plan
         check = CaseCheck(case=plan.case, hidden=plan.hidden, ok=False, sets=case.wrong)
         self.checks.append(check)

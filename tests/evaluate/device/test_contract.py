@@ -28,7 +28,7 @@ from evoengine.evaluate.device.grader_device import GraderDevice, cuda_device
 from evoengine.evaluate.device.two_graders import TwoGraders, cuda_search_device
 from evoengine.evaluate.device.worker_device import WorkerDevice
 from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER
-from evoengine.protocols import CompiledCase, Device, Job, RaceReport
+from evoengine.protocols import CompiledCase, Device, Job, Purpose, RaceReport
 from evoengine.records import Status
 from evoengine.task.load import load_task
 from tests.evaluate.device.kernels import source
@@ -250,6 +250,63 @@ def test_a_verification_goes_before_the_first_verdicts_that_wait(scripted):
         return ended
 
     assert scripted.play(scene) == ["1", "verify 1", "2", "3"]
+
+
+def test_a_diagnosis_goes_behind_all_that_waits(scripted):
+    async def scene(device: Device) -> list[str]:
+        job, ended = await scripted.job("correct"), list[str]()
+
+        async def judge(name: str, verify: bool = False, **changes: Any) -> None:
+            await device.run(job.model_copy(update=changes), lambda _: None, verify=verify)
+            ended.append(name)
+
+        await asyncio.gather(
+            judge("1"),
+            judge("diagnosis", purpose=Purpose.diagnosis),
+            judge("2"),
+            judge("verify 1", verify=True),
+            judge("3"),
+        )
+        return ended
+
+    assert scripted.play(scene) == ["1", "verify 1", "2", "3", "diagnosis"]
+
+
+def diagnosing(job: Job) -> Job:
+    return job.model_copy(update={"purpose": Purpose.diagnosis, "checked": False})
+
+
+def test_a_quick_verdict_on_a_wrong_candidate_leaves_its_diagnosis_to_a_job_of_its_own(backend):
+    async def scene(device: Device) -> Any:
+        wrong = await backend.job("wrong")
+        quick = wrong.model_copy(update={"purpose": Purpose.quick_verdict})
+        return [await device.run(job, lambda _: None) for job in (quick, diagnosing(wrong))]
+
+    quick, diagnosis = backend.play(scene)
+    assert quick.status is diagnosis.status is Status.wrong_result
+    assert quick.forensics is None and "forensics" not in quick.phases_s
+    assert diagnosis.forensics is not None and diagnosis.forensics.output == "out"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status"),
+    [
+        ("correct", Status.correct),
+        ("endless", Status.timeout),
+        ("illegal access", Status.crash),
+    ],
+)
+def test_whatever_a_candidate_does_in_its_diagnosis_the_next_job_finds_a_healthy_device(
+    backend, behaviour, status
+):
+    async def scene(device: Device) -> Any:
+        diagnosis = await device.run(diagnosing(await backend.job(behaviour)), lambda _: None)
+        return diagnosis, await device.run(await backend.job("correct"), lambda _: None)
+
+    diagnosis, after = backend.play(scene)
+    assert diagnosis.status is status and diagnosis.forensics is None, diagnosis
+    assert diagnosis.timings == diagnosis.modelled == ()
+    assert after.status is Status.correct, after
 
 
 def test_a_cancelled_job_leaves_a_healthy_device(backend):

@@ -23,7 +23,7 @@ from evoengine.evaluate.device.worker_device import (
     profiling_limits,
 )
 from evoengine.evaluate.hidden_case import report_without_sizes
-from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.protocols import CompiledCase, Job, Purpose, Report
 from evoengine.records import Status
 from evoengine.task.load import load_task
 from evoengine.task.schema import Limits
@@ -386,7 +386,7 @@ def test_activity_is_measured_in_new_runners_and_nothing_is_judged_where_a_profi
         await judged(device, "correct")
         found = [pids(device)]
         for behaviour in ("notes its process", "notes its process"):
-            profiled = job(behaviour).model_copy(update={"activity": True})
+            profiled = job(behaviour).model_copy(update={"purpose": Purpose.activity})
             assert (await device.run(profiled, lambda _: None)).status is Status.correct
             found.append(pids(device))
         await judged(device, "correct")

@@ -13,9 +13,9 @@ from evoengine.errors import DeviceError
 from evoengine.evaluate.device.grader_device import GraderDevice
 from evoengine.evaluate.device.two_graders import MOST_MEMORY, TwoGraders
 from evoengine.evaluate.nvml import memory_share
-from evoengine.protocols import Job
+from evoengine.protocols import Job, Purpose
 from evoengine.records import Status
-from tests.evaluate.device.test_contract import Bench, two_scripted_graders
+from tests.evaluate.device.test_contract import HAS_GPU, Bench, two_scripted_graders
 from tests.evaluate.kept_fork_server import kept
 
 Play = Callable[..., Any]
@@ -74,6 +74,93 @@ def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
         return verified.status, raced.status, first.done(), (await first).status
 
     assert play(scene) == (Status.correct, Status.correct, False, Status.timeout)
+
+
+def diagnosing(job: Job) -> Job:
+    return job.model_copy(update={"purpose": Purpose.diagnosis})
+
+
+def test_a_first_verdict_ends_while_another_candidate_is_diagnosed(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    endless, correct = job("endless"), job("correct")
+
+    async def scene(device: TwoGraders) -> Any:
+        await device.run(searched(correct), silent)
+        await started(device)
+        diagnosis = asyncio.create_task(device.run(diagnosing(endless), silent))
+        await asyncio.sleep(0.1)
+        first = await device.run(searched(correct), silent)
+        return first.status, diagnosis.done(), (await diagnosis).status
+
+    assert play(scene) == (Status.correct, False, Status.timeout)
+
+
+def test_a_diagnosis_waits_for_verifications_and_races_at_the_second_grader(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    correct, other = job("correct"), job("correct").model_copy(update={"candidate": "b"})
+
+    async def scene(device: TwoGraders) -> list[str]:
+        await device.run(searched(correct), silent)
+        await started(device)
+        ended = list[str]()
+
+        async def noted(name: str, work: Awaitable[Any]) -> None:
+            await work
+            ended.append(name)
+
+        await asyncio.gather(
+            noted("first diagnosis", device.run(diagnosing(correct), silent)),
+            noted("second diagnosis", device.run(diagnosing(correct), silent)),
+            noted("race", device.race(correct, other, silent)),
+            noted("verification", device.run(correct, silent, verify=True)),
+        )
+        return ended
+
+    assert play(scene) == ["first diagnosis", "race", "verification", "second diagnosis"]
+
+
+def test_before_there_is_a_second_grader_a_diagnosis_waits_for_first_verdicts(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    wrong = job("wrong")
+
+    async def scene(device: TwoGraders) -> Any:
+        ended = list[str]()
+
+        async def judge(name: str, given: Job) -> Any:
+            report = await device.run(given, silent)
+            ended.append(name)
+            return report
+
+        reports = await asyncio.gather(
+            judge("1", wrong), judge("diagnosis", diagnosing(wrong)), judge("2", wrong)
+        )
+        return ended, reports[1].forensics is not None
+
+    assert play(scene) == (["1", "2", "diagnosis"], True)
+
+
+def test_a_second_grader_whose_device_a_diagnosis_broke_is_replaced_and_the_first_one_stays(
+    play: Play, job: Callable[[str], Job]
+) -> None:
+    correct, breaking = job("correct"), job("its diagnosis breaks the device")
+
+    async def scene(device: TwoGraders) -> Any:
+        await device.run(searched(correct), silent)
+        await started(device)
+        graders = [device._first._grader, device._second._grader]
+        diagnosis = await device.run(diagnosing(breaking), silent)
+        verified = await device.run(correct, silent, verify=True)
+        now = [device._first._grader, device._second._grader]
+        return (
+            diagnosis.status,
+            verified.status,
+            [one is it for one, it in zip(graders, now, strict=True)],
+        )
+
+    assert play(scene) == (Status.wrong_result, Status.correct, [True, False])
 
 
 @pytest.mark.parametrize(("used_memory", "graders"), [(0.0, 2), (MOST_MEMORY + 0.01, 1), (None, 1)])
@@ -166,11 +253,11 @@ def test_a_verification_goes_to_the_second_grader_once_that_has_prepared_the_cas
     search = searched(job("correct"))
 
     async def scene(device: TwoGraders) -> Any:
-        run, may_end, asked = device._second.run, asyncio.Event(), list[tuple[bool, int]]()
+        run, may_end, asked = device._second.run, asyncio.Event(), list[tuple[Purpose, int]]()
 
         async def slow(given: Job, *more: Any, **named: Any) -> Any:
-            asked.append((given.only_prepares, len(given.cases)))
-            if given.only_prepares:
+            asked.append((given.purpose, len(given.cases)))
+            if given.purpose is Purpose.preparation:
                 await may_end.wait()
             return await run(given, *more, **named)
 
@@ -184,7 +271,31 @@ def test_a_verification_goes_to_the_second_grader_once_that_has_prepared_the_cas
         return asked, before
 
     cases = len(search.cases)
-    assert play(scene) == ([(True, cases), (False, cases)], None), "it needs no runner to prepare"
+    assert play(scene) == ([(Purpose.preparation, cases), (Purpose.verdict, cases)], None), (
+        "it needs no runner to prepare"
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device")
+def test_on_a_gpu_the_second_grader_diagnoses_and_verifies_afterwards(tmp_path: Path) -> None:
+    bench = Bench("two graders on cuda", tmp_path)
+
+    async def scene(device: Any) -> Any:
+        correct, wrong = await bench.job("correct"), await bench.job("wrong")
+        await device.run(correct, silent)
+        await started(device)
+        assert device._starting.result() == "", "the second grader started"
+        quick = wrong.model_copy(update={"purpose": Purpose.quick_verdict})
+        reports = [await device.run(job, silent) for job in (quick, diagnosing(wrong))]
+        assert device._second._pair is not None, "the diagnosis ran there"
+        return reports, (await device.run(correct, silent, verify=True)).status
+
+    (quick, diagnosis), verified = bench.play(scene)
+    assert (quick.status, quick.forensics) == (Status.wrong_result, None)
+    assert diagnosis.status is Status.wrong_result and diagnosis.forensics.diagnoses
+    assert verified is Status.correct
 
 
 def test_memory_in_use_is_not_known_of_a_device_that_is_not_there() -> None:

@@ -21,7 +21,7 @@ from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY, transla
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
-from evoengine.protocols import CompiledCase, Job
+from evoengine.protocols import CompiledCase, Job, Purpose
 from evoengine.records import CaseCheck, Status
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
@@ -113,7 +113,7 @@ def test_the_step_of_a_changed_kernel_says_which_one_it_is(monkeypatch: pytest.M
 def test_a_job_that_only_prepares_runs_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
     made, prepared = judging(AssertionError("a candidate ran")), list[str]()
     monkeypatch.setattr(made.backend, "prepare", lambda one, *_: prepared.append(one.plan.case))
-    report = made.run(job().model_copy(update={"only_prepares": True}))
+    report = made.run(job().model_copy(update={"purpose": Purpose.preparation}))
     assert (report.status, report.checks, prepared) == (Status.correct, (), ["plain"])
 
 

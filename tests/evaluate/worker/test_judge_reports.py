@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pytest
+
 from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.worker import judge
 from evoengine.evaluate.worker.backend import (
@@ -15,11 +17,12 @@ from evoengine.evaluate.worker.backend import (
     shown,
 )
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
-from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.protocols import CompiledCase, Job, Purpose, Report
 from evoengine.records import (
     CaseCheck,
     CaseModel,
     CheckedRun,
+    Forensics,
     GpuState,
     InputSetCheck,
     KernelActivity,
@@ -46,16 +49,19 @@ class ScriptedBackend:
         sanitized: list[Any] | None = None,
         timed: Sequence[Any] = (),
         profiled: tuple[KernelActivity, ...] | Exception = (),
+        wrong_cases: Sequence[str] = (),
     ) -> None:
         self.sanitized = sanitized
         self.timed = timed
         self.profiled = profiled
+        self.wrong_cases = wrong_cases
 
     def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None: ...
 
     def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
         plan = compiled.plan
-        return CaseCheck(case=plan.case, hidden=plan.hidden, ok=True, sets=(WRONG,))
+        ok = plan.case not in self.wrong_cases
+        return CaseCheck(case=plan.case, hidden=plan.hidden, ok=ok, sets=(WRONG,))
 
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         announce("reading", True)
@@ -81,10 +87,32 @@ class ScriptedBackend:
             yield found(compiled)
 
 
-def report(backend: ScriptedBackend, activity: bool = False) -> Report:
-    """The report of a judge on two cases that are right when checked."""
-    made = judge.Judge(small_task(), backend, lambda *_: None)  # type: ignore[arg-type]  # it has no baselines
-    return made.run(Job(cases=(case_of("plain"), case_of("odd")), tier="fp32", activity=activity))
+class NotingExaminer:
+    """Finds nothing, and notes which case it was given, and which ones were right before."""
+
+    has_device = healthy = True
+
+    def __init__(self) -> None:
+        self.given: list[tuple[str, list[str]]] = []
+
+    def examine(
+        self, compiled: CompiledCase, job: Job, check: CaseCheck, passed: list[str], _: Announce
+    ) -> Forensics:
+        self.given.append((compiled.plan.case, passed))
+        return Forensics(case=check.case, distribution="normal", output="out")
+
+
+def report(
+    backend: ScriptedBackend,
+    purpose: Purpose = Purpose.verdict,
+    examiner: Any = None,
+    cases: Sequence[str] = ("plain", "odd"),
+    **fields: Any,
+) -> Report:
+    """The report of a judge on cases that are right when checked, but for those of the backend."""
+    made = judge.Judge(small_task(), backend, lambda *_: None, examiner)  # type: ignore[arg-type]  # it has no baselines
+    given = tuple(case_of(case) for case in cases)
+    return made.run(Job(cases=given, tier="fp32", purpose=purpose, **fields))
 
 
 WRONG = InputSetCheck(
@@ -167,13 +195,65 @@ def test_a_wrong_output_of_a_timed_launch_is_one_more_check_and_ends_the_job() -
     assert found.modelled == ()
 
 
+@pytest.mark.parametrize(
+    ("purpose", "given"),
+    [
+        (Purpose.verdict, [("odd", ["plain"])]),
+        (Purpose.diagnosis, [("odd", ["plain"])]),
+        (Purpose.quick_verdict, []),
+        (Purpose.outputs, []),
+    ],
+)
+def test_a_wrong_check_is_examined_where_that_is_asked_for(
+    purpose: Purpose, given: list[tuple[str, list[str]]]
+) -> None:
+    """Of a quick verdict a job of its own is asked for it: the next candidate need not wait."""
+    examiner = NotingExaminer()
+    found = report(ScriptedBackend(wrong_cases=["odd"]), purpose, examiner)
+    assert found.status is Status.wrong_result
+    assert [check.ok for check in found.checks] == [True, False]
+    assert examiner.given == given
+    assert (found.forensics is not None) == ("forensics" in found.phases_s) == bool(given)
+
+
+def test_a_diagnosis_of_one_case_knows_which_ones_were_right_before_it() -> None:
+    examiner = NotingExaminer()
+    backend = ScriptedBackend(wrong_cases=["odd"])
+    report(backend, Purpose.diagnosis, examiner, ["odd"], passed=("plain", "flipped"))
+    assert examiner.given == [("odd", ["plain", "flipped"])]
+
+
+def test_a_diagnosis_that_sees_no_wrong_output_is_correct_and_times_nothing() -> None:
+    examiner = NotingExaminer()
+    found = report(ScriptedBackend(None, [modelled, modelled]), Purpose.diagnosis, examiner)
+    assert (found.status, found.forensics, found.modelled) == (Status.correct, None, ())
+    assert list(found.phases_s) == ["check"] and examiner.given == []
+
+
+@pytest.mark.parametrize("purpose", [Purpose.verdict, Purpose.quick_verdict])
+def test_what_was_right_when_checked_and_wrong_when_timed_is_examined_at_once(
+    purpose: Purpose,
+) -> None:
+    """A further job may never see it."""
+    examiner = NotingExaminer()
+
+    def wrong(compiled: CompiledCase) -> TimedCase:
+        return TimedCase(compiled, wrong=(WRONG,))
+
+    found = report(ScriptedBackend(None, [wrong]), purpose, examiner)
+    assert found.status is Status.wrong_result and found.forensics is not None
+    assert [case for case, _ in examiner.given] == ["plain"]
+
+
 ACTIVITY = KernelActivity(
     case="plain", baseline="torch", candidate_us=5.0, baseline_us=7.0, candidate_launches=()
 )
 
 
 def test_a_job_for_activity_is_neither_checked_nor_timed() -> None:
-    found = report(ScriptedBackend([clean, clean], [modelled, modelled], (ACTIVITY,)), True)
+    found = report(
+        ScriptedBackend([clean, clean], [modelled, modelled], (ACTIVITY,)), Purpose.activity
+    )
     assert (found.status, found.activity, found.activity_problem) == (
         Status.correct,
         (ACTIVITY,),
@@ -184,8 +264,8 @@ def test_a_job_for_activity_is_neither_checked_nor_timed() -> None:
 
 
 def test_without_a_profiler_nobody_is_at_fault_and_a_candidate_that_fails_in_it_is() -> None:
-    found = report(ScriptedBackend(profiled=NoActivity("CUPTI is not permitted")), True)
+    found = report(ScriptedBackend(profiled=NoActivity("CUPTI is not permitted")), Purpose.activity)
     assert (found.status, found.activity) == (Status.correct, ())
     assert found.activity_problem == "CUPTI is not permitted"
-    failed = report(ScriptedBackend(profiled=CannotLaunch("refused")), True)
+    failed = report(ScriptedBackend(profiled=CannotLaunch("refused")), Purpose.activity)
     assert (failed.status, failed.reason) == (Status.launch_error, "refused (measuring)")

@@ -51,7 +51,7 @@ from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
 from evoengine.evaluate.worker.cuda.timed_pairs import TimedPairs
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
-from evoengine.protocols import BaselineTimes, CompiledCase, Job
+from evoengine.protocols import BaselineTimes, CompiledCase, Job, Purpose
 from evoengine.records import (
     CaseCheck,
     CaseTiming,
@@ -153,7 +153,7 @@ class CudaBackend:
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         """Replays, hot and cold in a random order, until every set of the pool was given; of a case
         that is timed afterwards, whose replays are compared as these are, only a few, besides those
-        that are never timed.
+        that are never timed; of one that is diagnosed these come first.
         """
         plan = compiled.plan
         waiting = drawn(self.pool.sets(plan.case), len(self.pool.sets(plan.case)))
@@ -162,12 +162,15 @@ class CudaBackend:
             waiting = [item for item in waiting if item.number == job.only_set]
         elif baseline is not None:
             timed = timed_sets(waiting)
-            waiting = [
+            first = [
                 *one_of_each_distribution(timed),
                 *(item for item in waiting if item not in timed),
             ]
+            others = [item for item in waiting if item not in first]
+            waiting = [*first, *others] if job.purpose is Purpose.diagnosis else first
         announce(f"loading {shown(compiled)}", True)
         with self._examination(compiled, job.tier) as examination:
+            examination.keeps_wrong_call = job.purpose in (Purpose.verdict, Purpose.diagnosis)
             # the time that another process uses the driver or the GPU is not the candidate's
             announce(f"preparing {shown(compiled)}", False)
             calls = self.calls(plan.case, examination, baseline)

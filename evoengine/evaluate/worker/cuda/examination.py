@@ -86,6 +86,7 @@ class Examination:
         # of the first replay with a wrong output, the call with the plainest inputs, and its set
         self.wrong_call: WrongCall | None = None
         self.wrong_set: PoolSet | None = None
+        self.keeps_wrong_call = True  # to the CPU, which takes longer than a replay
         drop = unmap_slots or runners.drop
         for hidden in (False, True):
             needed = self._dealer.sizes if hidden == compiled.plan.hidden else []
@@ -218,7 +219,7 @@ class Examination:
     def _keep_plainest(self, wrong: Sequence[DealtCall]) -> None:
         """Copies the wrong call with the plainest inputs, of the first replay that has any."""
         order = self._task.distributions
-        if self.wrong_set is not None or not wrong:
+        if self.wrong_set is not None or not wrong or not self.keeps_wrong_call:
             return
         call = min(wrong, key=lambda one: plainness(one.given.distribution, order))
         given = self.wrong_set = call.given

@@ -40,7 +40,7 @@ from evoengine.evaluate.worker.emulated.secret_sets import SecretSet, secret_set
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
-from evoengine.protocols import BaselineTimes, CompiledCase, Job
+from evoengine.protocols import BaselineTimes, CompiledCase, Job, Purpose
 from evoengine.records import CaseCheck, CaseModel, CheckedRun, KernelActivity
 from evoengine.task.schema import Task
 
@@ -182,7 +182,7 @@ class EmulatedBackend:
         if not checked_mode:
             for compiled in job.cases:
                 self._compile_unchecked(compiled)
-        if checked_mode or not job.only_outputs:
+        if checked_mode or job.purpose not in (Purpose.outputs, Purpose.diagnosis):
             for compiled in job.cases:  # the time model counts accesses in checked mode
                 self._loaded.prepare(compiled, checked=True)
         for compiled in job.upcoming:
@@ -196,7 +196,8 @@ class EmulatedBackend:
         Cases that are only followed come one in a job; most share their code, as do the cases of
         jobs that compare one input set.
         """
-        followed = job.candidate if job.only_checked or job.only_set is not None else ""
+        follows = job.purpose is Purpose.checked_mode
+        followed = job.candidate if follows or job.only_set is not None else ""
         if not followed or followed != self._followed:
             self._loaded.forget()
         self._followed = followed
@@ -218,7 +219,7 @@ class EmulatedBackend:
         for compiled in job.cases:
             announce(f"following every access on {shown(compiled)}", True)
             run = self._follow(compiled, job)
-            if run.blocks < run.total_blocks and not job.only_checked:
+            if run.blocks < run.total_blocks and job.purpose is not Purpose.checked_mode:
                 self._compile_unchecked(compiled)
             yield SanitizedCase(compiled, run)
 
@@ -235,7 +236,7 @@ class EmulatedBackend:
     def _follow(self, compiled: CompiledCase, job: Job) -> CheckedRun:
         """Checked mode on the first input set of a case, so that a fault is found every time."""
         examination, given = self._examination(compiled), self._sets(compiled)[0]
-        if job.only_checked:
+        if job.purpose is Purpose.checked_mode:
             given = _first_drawn(self._sets(compiled))
         with examination.first_call(given) as arena:
             return follow(self.task, examination.program, arena, self._checks)

@@ -22,7 +22,7 @@ from evoengine.evaluate.worker.cuda.activity_measurement import (
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.judge import Judge
-from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.protocols import CompiledCase, Job, Purpose, Report
 from evoengine.records import LaunchActivity, Status
 from tests.evaluate.fake_pynvml import BUS_ID
 from tests.evaluate.worker.cuda.host_device import (
@@ -80,7 +80,9 @@ class Booth:
             launches = (launch("rows"), launch("sums<64>"))
             plan = CasePlan(case=name, hidden=False, macros={}, scratch={}, launches=launches)
             cases.append(CompiledCase(plan=plan, code_path=name, functions={}))
-        job = Job(cases=tuple(cases), tier="fp32", baselines={"plain": "torch"}, activity=True)
+        job = Job(
+            cases=tuple(cases), tier="fp32", baselines={"plain": "torch"}, purpose=Purpose.activity
+        )
         announce = lambda step, may_run: self.steps.append((step, may_run))  # noqa: E731
         return Judge(self.desk.task, self.backend, announce).run(job)
 

@@ -35,7 +35,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
-from evoengine.protocols import CompiledCase, Job, Report
+from evoengine.protocols import CompiledCase, Job, Purpose, Report
 from evoengine.records import Status
 from tests.evaluate.fake_pynvml import BUS_ID, FakePynvml
 from tests.evaluate.worker.cuda.host_device import (
@@ -107,12 +107,18 @@ class Desk:
         assert self.harness.token.is_held  # type: ignore[attr-defined]  # a HostToken
         return (20.0,) * len(sets) if cold else (20.0 * len(sets),)
 
-    def judge_case(self, case: str, behaviour: Behaviour, **baselines: str) -> Report:
+    def judge_case(
+        self,
+        case: str,
+        behaviour: Behaviour,
+        purpose: Purpose = Purpose.verdict,
+        **baselines: str,
+    ) -> Report:
         """The report on a candidate that has one case."""
         HostReplayer.behaviours[case] = behaviour
         plan = CasePlan(case=case, hidden=case == "odd", macros={}, scratch={}, launches=())
         compiled = CompiledCase(plan=plan, code_path=case, functions={})
-        job = Job(cases=(compiled,), tier="fp32", baselines=baselines)
+        job = Job(cases=(compiled,), tier="fp32", purpose=purpose, baselines=baselines)
         return Judge(self.task, self.backend, lambda *_: None).run(job)
 
     def judge(self, **baselines: str) -> Report:
@@ -321,6 +327,46 @@ def test_one_wrong_set_of_any_case_is_a_wrong_result(desk: Desk, case: str) -> N
         assert report.reason == "wrong in a hidden case"
     else:
         assert report.reason.startswith(f"case {case}: 1 of 1 input sets fail")
+
+
+def test_a_diagnosis_of_a_timed_case_is_given_every_set_and_times_nothing(desk: Desk) -> None:
+    """An output that was wrong now and then is looked for longer than a check looks."""
+    report = desk.judge_case(
+        "plain", lambda call, _: honest(call, ELEMENTS["plain"]), Purpose.diagnosis, plain="torch"
+    )
+    assert report.status is Status.correct and report.timings == ()
+    (check,) = report.checks
+    assert [item.seed for item in check.sets] == list(range(len(desk.pool.sets("plain"))))
+
+
+@pytest.mark.parametrize(
+    ("purpose", "is_kept"),
+    [
+        (Purpose.verdict, True),
+        (Purpose.diagnosis, True),
+        (Purpose.quick_verdict, False),
+        (Purpose.outputs, False),
+    ],
+)
+def test_a_wrong_call_is_copied_for_its_examination_alone(
+    desk: Desk, purpose: Purpose, is_kept: bool
+) -> None:
+    report = desk.judge_case("plain", lambda *_: None, purpose, plain="torch")
+    assert report.status is Status.wrong_result and report.checks[0].sets
+    assert (desk.backend.wrong_call() is not None) == is_kept
+
+
+def test_a_wrong_call_of_a_timed_launch_is_kept_in_a_quick_verdict(desk: Desk) -> None:
+    calls = list[object]()
+
+    def tires(call: dict[str, int], _: int) -> None:
+        calls.append(call)
+        if len(calls) < 60:  # by then it is timed
+            honest(call, ELEMENTS["plain"])
+
+    report = desk.judge_case("plain", tires, Purpose.quick_verdict, plain="torch")
+    assert report.reason.startswith("right when checked, wrong when timed")
+    assert desk.backend.wrong_call() is not None
 
 
 def test_a_candidate_that_is_right_until_it_is_timed_is_wrong_when_timed(desk: Desk) -> None:
