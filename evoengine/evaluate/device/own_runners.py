@@ -10,7 +10,9 @@ from collections import OrderedDict
 
 from evoengine.evaluate.device.runner_pair import RunnerPair
 
-MOST_KEPT = 7  # a newcomer, and the holders of two tiers; each takes about 1 GB of the device
+# The holders of two tiers, and newcomers that wait for their races; each takes about 1 GB of the
+# device.
+MOST_KEPT = 9
 
 
 class OwnRunners:

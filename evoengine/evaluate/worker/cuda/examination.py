@@ -24,6 +24,7 @@ from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryE
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.output_comparison import begin_comparison
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
+from evoengine.evaluate.worker.cuda.runner_client import MemoryLeft
 from evoengine.evaluate.worker.cuda.slots import Slot
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall, plainness
@@ -91,8 +92,8 @@ class Examination:
         for hidden in (False, True):
             needed = self._dealer.sizes if hidden == compiled.plan.hidden else []
             drop(hidden, harness.slots_of(hidden).shrink(needed))
-        self._starts_before = harness.token.starts()
-        self._free_before = self._runner.unload() + harness.own_bytes()
+        # The driver takes milliseconds to say what is free: what the case before has left is that.
+        self._before = self._runner.left or self._unload()
         self._runner.load(compiled, self._dealer.bytes_of, poisoned_for(task, compiled.plan))
 
     @property
@@ -123,11 +124,17 @@ class Examination:
         Where another process has started meanwhile, that cannot be told from the memory of its
         context: then it is the most that the driver keeps for the candidate's stack.
         """
-        left = self._free_before - self._runner.unload() - self._harness.own_bytes()
-        starts = self._harness.token.starts()
-        if starts is not None and starts == self._starts_before:
-            return left
+        before, left = self._before, self._unload()
+        self._runner.left = left
+        if before.starts is not None and before.starts == left.starts:
+            return before.free_bytes - left.free_bytes
         return self._stack_bytes
+
+    def _unload(self) -> MemoryLeft:
+        starts = self._harness.token.starts()
+        free_bytes = self._runner.unload() + self._harness.own_bytes()
+        same = starts == self._harness.token.starts()
+        return MemoryLeft(free_bytes, starts if same else None)
 
     def replay(
         self, sets: Sequence[PoolSet], cold: bool, meanwhile: Meanwhile = lambda: None
@@ -194,27 +201,36 @@ class Examination:
         comparison = begin_comparison(self._harness, self._task, dealt, self._tier)
         meanwhile()
         self._refuse_stray_writes(self._dealer.flags())
-        wrong = []
-        wrong_calls = []
+        wrong: list[InputSetCheck] = []
+        wrong_calls: list[DealtCall] = []
         for call, errors in zip(dealt, comparison.errors(), strict=True):
             given = call.given
             gates = given.expected.gates[self._tier]
-            if not all_pass(errors, gates):
-                explained = self._explained(call)
-                # both compare the same outputs; where they differ, the stricter one holds
-                strict = checked_set(
-                    given.expected, self._tier, errors, given.distribution, given.number
-                )
-                wrong.append(strict if explained.ok else explained)
-                wrong_calls.append(call)
-                continue
             before = self._worst.get(given.number)
-            if before is None or largest_share(errors, gates) > (before.share_of_limit or 0.0):
-                self._worst[given.number] = checked_set(
-                    given.expected, self._tier, errors, given.distribution, given.number
-                )
+            is_right = all_pass(errors, gates)
+            if is_right and before and largest_share(errors, gates) <= (before.share_of_limit or 0):
+                continue
+            check = checked_set(
+                given.expected, self._tier, errors, given.distribution, given.number
+            )
+            if is_right:
+                self._worst[given.number] = check
+            else:
+                wrong.append(check)
+                wrong_calls.append(call)
+        if wrong:
+            self._explain_worst(wrong, wrong_calls)
         self._keep_plainest(wrong_calls)
         return tuple(wrong)
+
+    def _explain_worst(self, wrong: list[InputSetCheck], calls: Sequence[DealtCall]) -> None:
+        """Compares the wrongest call once more, for the place of its worst element, which takes
+        milliseconds; where that comparison differs, the stricter one holds.
+        """
+        worst = max(range(len(wrong)), key=lambda number: wrong[number].clearness)
+        explained = self._explained(calls[worst])
+        if not explained.ok:
+            wrong[worst] = explained
 
     def _keep_plainest(self, wrong: Sequence[DealtCall]) -> None:
         """Copies the wrong call with the plainest inputs, of the first replay that has any."""

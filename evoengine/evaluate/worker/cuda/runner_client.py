@@ -7,6 +7,7 @@ import select
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from evoengine.evaluate.device.worker_protocol import RUNNER_ENDED
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch, Crashed
@@ -34,6 +35,14 @@ from evoengine.protocols import CompiledCase
 Places = Mapping[str, Place]  # of one call, by buffer, in the order given to `load`
 
 
+@dataclass(frozen=True)
+class MemoryLeft:
+    """The device memory that is free without a case, but for the buffers of the grader."""
+
+    free_bytes: int
+    starts: int | None  # of processes so far, as GpuToken.starts; None where one started meanwhile
+
+
 class RunnerGone(Crashed):
     """The runner ended before it answered; the parent knows how."""
 
@@ -48,6 +57,7 @@ class RunnerClient:
         self._known: set[int] = set()
         self._is_due = True  # whether an answer is to come that nobody has waited for
         self.is_new = True  # whether it has loaded no candidate yet
+        self.left: MemoryLeft | None = None  # by the last case, until the next one is loaded
 
     def load(
         self, compiled: CompiledCase, buffers: Mapping[str, int], written: Iterable[str]
@@ -56,6 +66,7 @@ class RunnerClient:
         CandidateFailure.
         """
         self.is_new = False
+        self.left = None
         self._ask(
             Load(
                 code_path=compiled.code_path,

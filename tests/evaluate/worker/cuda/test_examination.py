@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -17,6 +18,7 @@ import torch
 from evoengine.candidate.binding import CasePlan, ScratchBuffer
 from evoengine.evaluate.worker.arena import GUARD, POISON
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated
+from evoengine.evaluate.worker.cuda import examination as examination_module
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.dealing import Dealer, drawn
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
@@ -28,6 +30,7 @@ from evoengine.evaluate.worker.cuda.runner_client import RunnerClient
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase
+from evoengine.records import InputSetCheck
 from tests.evaluate.worker.cuda.host_device import (
     Behaviour,
     HostDriver,
@@ -149,6 +152,27 @@ def test_a_wrong_output_is_explained_with_its_place_and_the_number_of_its_set(
     assert (wrong.seed, wrong.distribution) == (2, sets[2].distribution)
     assert (wrong.worst_output, wrong.worst_index) == ("out", (5, 7))
     assert wrong.max_abs == pytest.approx(3.0, rel=1e-5)
+
+
+def test_of_a_replay_that_is_wrong_everywhere_only_the_wrongest_call_is_compared_once_more(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[int] = []
+    compare = examination_module.compare_outputs
+
+    def counted(*arguments: Any) -> InputSetCheck:
+        compared.append(arguments[-1])
+        return compare(*arguments)
+
+    monkeypatch.setattr(examination_module, "compare_outputs", counted)
+
+    def spoils(call: dict[str, int], number: int) -> None:
+        honest(call, number)
+        at(call["out"])[5 * C + number] += 3e3 if number == 2 else 3.0
+
+    wrong = scene.examine(spoils).replay(scene.pool.sets("plain")[:CALLS], cold=False).wrong
+    assert len(wrong) == CALLS and compared == [2]
+    assert [check.worst_index for check in wrong if check.worst_index] == [(5, 2)]
 
 
 def test_no_call_gives_wrong_answers_and_stays_among_the_right_ones(scene: Scene) -> None:
@@ -313,6 +337,23 @@ def test_closing_reports_what_the_candidate_left_in_use(
     free = iter([8 * 1024**3 - taken - 4096])
     monkeypatch.setattr(HostReplayer, "unload", lambda _: next(free))
     assert examination.close() == 4096
+
+
+def test_the_free_memory_after_one_case_is_that_before_the_next(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    unload = HostReplayer.unload
+
+    def counted(replayer: HostReplayer) -> int:
+        asked.append(unload(replayer))
+        return asked[-1]
+
+    monkeypatch.setattr(HostReplayer, "unload", counted)
+    scene.examine(honest).close()
+    assert len(asked) == 2
+    examination = scene.examine(honest)
+    assert len(asked) == 2 and examination.close() == 0
 
 
 def test_an_input_that_is_changed_in_place_is_an_output_and_no_stray_write(
