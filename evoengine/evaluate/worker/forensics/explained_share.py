@@ -15,6 +15,10 @@ from evoengine.evaluate.worker.inputs import Tensors
 LEAST_OVER_CHANCE = 0.25
 LEAST_RIGHT = 0.1  # right elements for each wrong one: fewer may be right by chance
 LEAST_FIT = 0.6  # of the squared error of the elements that a change explains: else it is chance
+# Where fewer elements than this are wrong, many changes come near them by chance: those that alter
+# right elements as well must be seen there, by the slope of the error over the change (1 if it is
+# the cause, 0 if not), unless so few or so small alterations say nothing.
+FEW_WRONG, LEAST_SLOPE, SURE_ERRORS = 0.01, 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -140,12 +144,37 @@ class ExplainedShare:
             share = 0.0  # the errors are hardly beyond the gate: anything near explains them
         if share > LEAST_OVER_CHANCE and share - self._chance(found) < LEAST_OVER_CHANCE:
             share = 0.0
+        if self.bad < FEW_WRONG * right and not self._is_seen_in_right_ones(found):
+            share = left = error = 0.0
         return Explained(
             share,
             spoiled / max(1, right, LEAST_RIGHT * self.bad),
             1 - left / error if error else 0.0,
             (own / whole) ** 0.5 if whole else 0.0,
         )
+
+    def _is_seen_in_right_ones(self, found: Tensors) -> bool:
+        """Whether the errors of right elements follow what `found` changes there, or nothing can be
+        told from them.
+        """
+        common = altered = noise = 0.0
+        count = 0
+        for one in self._outputs:
+            change = found[one.name] - self._references[one.name]
+            usable = ~self._bad[one.name] & self._finite[one.name] & change.isfinite()
+            usable &= change != 0
+            scale = self._usual[one.name] or 1.0
+            changes = change[usable] / scale
+            errors = self._errors[one.name][usable] / scale
+            common += float((errors * changes).sum())
+            altered += float(changes.square().sum())
+            noise += float(errors.square().sum())
+            count += changes.numel()
+        if not altered:
+            return True
+        slope = common / altered
+        uncertain = (noise / count / altered) ** 0.5
+        return slope >= LEAST_SLOPE or 1 - slope < SURE_ERRORS * uncertain
 
     def _chance(self, found: Tensors) -> float:
         """The share that values of another place of the same reference would explain."""
