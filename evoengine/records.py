@@ -456,9 +456,10 @@ class ErrorMap(Frozen):
 class Forensics(Frozen):
     """What was found out about one wrong call of a candidate, most telling first."""
 
-    case: str
+    case: str  # of the verdict, or a small version of one (task/small_cases.py)
     distribution: str
     output: str
+    number: int | None = None  # of the input set within the case
     diagnoses: tuple[Diagnosis, ...] = ()
     error_map: ErrorMap | None = None
     # what was left out: one line, e.g. because time was up

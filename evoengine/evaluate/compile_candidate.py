@@ -8,7 +8,8 @@ spills.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -73,6 +74,29 @@ class CandidateCompiler:
         except CandidateRefused as refused:
             compiled.refusal = refused.verdict
         return compiled
+
+    async def compile_small(
+        self, candidate: Candidate, cases: Sequence[str], limits: DeviceLimits
+    ) -> tuple[CompiledCase, ...]:
+        """Machine code for these small cases of the task on a device with `limits`, without those
+        for which the candidate cannot be built: nobody has asked it to serve them.
+        """
+        plans = list[CasePlan]()
+        for case in cases:
+            with suppress(CandidateError):
+                plans.append(bind(candidate, self.task, case, limits))
+        pool = self.clang or self.nvrtc
+        built = {}
+        try:
+            for key, task in self._start(pool, candidate, plans, limits.arch).items():
+                built[key] = await task
+        except CandidateRefused:
+            return ()
+        return tuple(
+            _compiled_case(plan, built[plan.specialisation], built)
+            for plan in plans
+            if built[plan.specialisation].status == "ok"
+        )
 
     async def close(self) -> None:
         """Cancels the compilations that are still running."""

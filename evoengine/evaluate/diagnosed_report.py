@@ -1,24 +1,41 @@
 """The report on a wrong candidate with its diagnosis, which is a job of its own on a GPU.
 
 It takes seconds, in which the grader of first verdicts would keep the next candidate waiting.
+
+The mistake is looked for on a small version of the case first (task/small_cases.py): causes are
+found there that cannot be told from one another in millions of elements, and of a hidden case
+nothing may be told at all. Where the candidate is right on that, its own case is looked at.
 """
 
 from __future__ import annotations
 
-from evoengine.errors import EvoError
-from evoengine.evaluate.hidden_case import report_without_sizes
-from evoengine.protocols import Device, Job, Progress, Purpose, Report
-from evoengine.records import CaseCheck, Forensics, Status
+from collections.abc import Awaitable, Callable, Sequence
 
-PHASE = "forensics"  # all that the job of the diagnosis takes, its own check included
+from evoengine.errors import EvoError
+from evoengine.evaluate.hidden_case import forensics_without_sizes
+from evoengine.protocols import CompiledCase, Device, Job, Progress, Purpose, Report
+from evoengine.records import CaseCheck, Forensics, Status
+from evoengine.task.schema import Task
+from evoengine.task.small_cases import odd_cases, small_case
+
+PHASE = "forensics"  # all that the jobs of the diagnosis take, their own checks included
 # each grader has inputs of its own
 NOT_SEEN = (
     "no output was wrong when the case was checked once more: it is wrong on few inputs, or differs"
     " from run to run"
 )
+# the small cases with these names, those that the candidate can be built for
+CompileSmall = Callable[[Sequence[str]], Awaitable[tuple[CompiledCase, ...]]]
 
 
-async def diagnosed(report: Report, job: Job, device: Device, progress: Progress) -> Report:
+async def diagnosed(
+    report: Report,
+    job: Job,
+    task: Task,
+    device: Device,
+    compile_small: CompileSmall,
+    progress: Progress,
+) -> Report:
     """`report` on a quick verdict, with what was found out about a wrong output.
 
     Whatever happens to the diagnosis, the rest of the report stays as it is. One that has its
@@ -28,30 +45,82 @@ async def diagnosed(report: Report, job: Job, device: Device, progress: Progress
     if wrong is None:
         return report
     progress("looking for what is wrong")
-    phases_s = dict(report.phases_s)
-    try:
-        found = await device.run(diagnosing(job, report, wrong), progress)
-    except EvoError as error:
-        progress(f"note: the diagnosis was given up: {error}")
-        forensics: Forensics | None = _nothing(wrong, str(error))
-    else:
-        forensics = _forensics(found, wrong)
-        phases_s[PHASE] = sum(found.phases_s.values())
-    return report_without_sizes(
-        report.model_copy(update={"forensics": forensics, "phases_s": phases_s})
-    )
+    diagnosis = _Diagnosis(report, job, wrong, device, progress)
+    small = await compile_small(small_names(task, wrong))
+    forensics = await diagnosis.on_small(small) if small else None
+    if forensics is None:
+        forensics = await diagnosis.on_its_own_case()
+        if wrong.hidden:
+            forensics = forensics and forensics_without_sizes(forensics)
+    phases_s = {**report.phases_s, **diagnosis.phases_s}
+    return report.model_copy(update={"forensics": forensics, "phases_s": phases_s})
 
 
-def diagnosing(job: Job, report: Report, wrong: CaseCheck) -> Job:
-    """The job that finds out what is wrong in the case of `wrong`, which ended `job`."""
-    return job.model_copy(
-        update={
+def small_names(task: Task, wrong: CaseCheck) -> list[str]:
+    """The small cases on which the candidate may be wrong as well, by name. Which hidden case it is
+    that is wrong, they do not tell.
+    """
+    if wrong.hidden:
+        return odd_cases(task)
+    small = small_case(task, wrong.case)
+    return [] if small is None else [small[0]]
+
+
+class _Diagnosis:
+    """The jobs of one diagnosis."""
+
+    def __init__(
+        self, report: Report, job: Job, wrong: CaseCheck, device: Device, progress: Progress
+    ) -> None:
+        self._job = job
+        self._wrong = wrong
+        self._device = device
+        self._progress = progress
+        self._passed = tuple(check.case for check in report.checks if check.ok)
+        self.phases_s: dict[str, float] = {}
+
+    async def on_small(self, cases: tuple[CompiledCase, ...]) -> Forensics | None:
+        """What was found out on the first of the small cases on which an output is wrong; None
+        where none is, or nothing was found out.
+        """
+        try:
+            found = await self._run(cases)
+        except EvoError:
+            return None
+        self._passed += tuple(check.case for check in found.checks if check.ok)
+        is_found = found.status is Status.wrong_result and found.forensics is not None
+        return found.forensics if is_found and found.forensics.diagnoses else None  # type: ignore[union-attr]
+
+    async def on_its_own_case(self) -> Forensics | None:
+        """What was found out on the case that ended the verdict."""
+        cases = tuple(item for item in self._job.cases if item.plan.case == self._wrong.case)
+        try:
+            found = await self._run(cases)
+        except EvoError as error:
+            self._progress(f"note: the diagnosis was given up: {error}")
+            return self._nothing(str(error))
+        if found.status is Status.wrong_result:
+            return found.forensics
+        if found.status is Status.correct:
+            return self._nothing(NOT_SEEN)
+        return self._nothing(f"{found.status.value}: {found.reason}")
+
+    async def _run(self, cases: tuple[CompiledCase, ...]) -> Report:
+        update = {
             "purpose": Purpose.diagnosis,
-            "cases": tuple(item for item in job.cases if item.plan.case == wrong.case),
-            "passed": tuple(check.case for check in report.checks if check.ok),
+            "cases": cases,
+            "passed": self._passed,
             "checked": False,
         }
-    )
+        found = await self._device.run(self._job.model_copy(update=update), self._progress)
+        seconds = sum(found.phases_s.values())
+        self.phases_s[PHASE] = self.phases_s.get(PHASE, 0.0) + seconds
+        return found
+
+    def _nothing(self, why: str) -> Forensics:
+        lines = why.strip().splitlines() or [""]
+        problem = f"not diagnosed: {lines[0][:200]}"
+        return Forensics(case=self._wrong.case, distribution="", output="", problem=problem)
 
 
 def _undiagnosed(report: Report, job: Job) -> CaseCheck | None:
@@ -60,17 +129,3 @@ def _undiagnosed(report: Report, job: Job) -> CaseCheck | None:
     if not is_asked or report.status is not Status.wrong_result:
         return None
     return next((check for check in report.checks if not check.ok), None)
-
-
-def _forensics(found: Report, wrong: CaseCheck) -> Forensics | None:
-    if found.status is Status.wrong_result:
-        return found.forensics
-    if found.status is Status.correct:
-        return _nothing(wrong, NOT_SEEN)
-    return _nothing(wrong, f"{found.status.value}: {found.reason}")
-
-
-def _nothing(wrong: CaseCheck, why: str) -> Forensics:
-    lines = why.strip().splitlines() or [""]
-    problem = f"not diagnosed: {lines[0][:200]}"
-    return Forensics(case=wrong.case, distribution="", output="", problem=problem)

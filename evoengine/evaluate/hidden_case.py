@@ -72,14 +72,13 @@ def report_without_sizes(report: Report) -> Report:
         update={
             "reason": failure_words(report.status, report.reason),
             "detail": "",
-            "forensics": _forensics_without_sizes(report.forensics),
+            "forensics": report.forensics and forensics_without_sizes(report.forensics),
         }
     )
 
 
-def _forensics_without_sizes(found: Forensics | None) -> Forensics | None:
-    if found is None:
-        return None
+def forensics_without_sizes(found: Forensics) -> Forensics:
+    """What was found out about a hidden case, as one phrase of a few."""
     kinds = [item.kind for item in found.diagnoses if item.kind in _HIDDEN_DIAGNOSES]
     said = tuple(
         Diagnosis(kind=kind, sentence=_HIDDEN_DIAGNOSES[kind], share=1.0) for kind in kinds[:1]

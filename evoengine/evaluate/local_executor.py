@@ -206,7 +206,14 @@ class LocalExecutor:
         report, problem = await self._with_findings(
             report, candidate, progress, counts=verify or search is None
         )
-        report = await diagnosed(report, job, self.device, progress)
+        report = await diagnosed(
+            report,
+            job,
+            self.task,
+            self.device,
+            lambda cases: self.compiler.compile_small(candidate, cases, limits),
+            progress,
+        )
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         verdict = verdict.model_copy(update={"checked_problem": problem})
         if self.repair_s > 0:

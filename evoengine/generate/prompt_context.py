@@ -22,6 +22,7 @@ from evoengine.generate.tuned_configurations import TunedConfigurations, tuned_c
 from evoengine.protocols import Evaluated, Request
 from evoengine.records import Elite, Status, Verdict
 from evoengine.task.schema import Task
+from evoengine.task.small_cases import small_cases
 
 MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
@@ -192,10 +193,14 @@ def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
 
 
 def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
-    """What forensics found out, whole sentences up to MAX_DIAGNOSIS_WORDS words together."""
-    left = MAX_DIAGNOSIS_WORDS
-    for item in verdict.forensics.diagnoses if verdict.forensics is not None else ():
+    """What forensics found out, whole sentences up to MAX_DIAGNOSIS_WORDS words together; the first
+    one names a small case that the prompt does not have.
+    """
+    left, found = MAX_DIAGNOSIS_WORDS, verdict.forensics
+    for number, item in enumerate(found.diagnoses if found is not None else ()):
         line = redacted(" ".join(item.sentence.split()), task)
+        if found is not None and not number and found.case in small_cases(task):
+            line = f"On {found.case}: {line}"
         left -= len(line.split())
         if left < 0:
             return

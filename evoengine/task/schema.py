@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
@@ -19,6 +20,7 @@ from evoengine.task.expression import ExpressionError, Value
 from evoengine.task.initial_value import InitialValue, element_bytes
 from evoengine.task.instruction_formats import known_format
 from evoengine.task.names import Name, TaskName
+from evoengine.task.small_cases import small_cases
 from evoengine.task.value_types import Formula, FunctionRef
 from evoengine.task.yaml_source import MisplacedError, misplaced_under
 
@@ -271,8 +273,26 @@ class Task(Frozen):
         }
 
     def scope(self, case: str) -> dict[str, Value]:
-        """The names that an expression may use for `case`: its dimensions and flags."""
-        return dict(self.all_cases[case])
+        """The names that an expression may use for `case`: its dimensions and flags. The case may
+        be a small one of task/small_cases.py.
+        """
+        known = self.all_cases
+        return dict(known[case] if case in known else small_cases(self)[case])
+
+    def allows_case(self, sizes: Case) -> bool:
+        """Whether `sizes` could be a case of this task."""
+        # a name that no file has
+        changed = self.model_copy(update={"cases": {**self.cases, "": sizes}})
+        try:
+            changed._check_case("cases", "", sizes)
+        except MisplacedError:
+            return False
+        return True
+
+    def most_elements(self, sizes: Case) -> int:
+        """The elements of the largest tensor of a case."""
+        shapes = [spec.shape for specs in (self.inputs, self.outputs) for spec in specs.values()]
+        return max(math.prod(shape_of(it, dict(sizes))) for it in shapes if it is not None)
 
     @model_validator(mode="after")
     def _consistent(self) -> Task:

@@ -62,6 +62,7 @@ class Answering:
         self.environment = environment
         self.verdict = verdict
         self.diagnosis = diagnosis
+        self.on_small: Report | EvoError = Report(status=Status.correct)
         self.asked: list[tuple[Job, bool]] = []
 
     async def start(self, task: Any, task_path: str) -> Environment:
@@ -71,9 +72,11 @@ class Answering:
         self.asked.append((job, verify))
         if job.purpose is not Purpose.diagnosis:
             return self.verdict
-        if isinstance(self.diagnosis, EvoError):
-            raise self.diagnosis
-        return self.diagnosis
+        is_small = not {item.plan.case for item in job.cases} <= {"small", "large", "odd"}
+        answer = self.on_small if is_small else self.diagnosis
+        if isinstance(answer, EvoError):
+            raise answer
+        return answer
 
     async def close(self) -> None: ...
 
@@ -177,6 +180,53 @@ def test_of_a_hidden_case_a_diagnosis_says_one_phrase_of_a_few(
     assert told == (
         [DiagnosisKind.race] if isinstance(diagnosis, Report) and diagnosis.forensics else []
     )
+
+
+ON_ODD = Forensics(case="small with N=641", distribution="normal", output="y", number=3)
+SMALL_CHECKS = (check("small with N=641", False),)
+
+
+@pytest.fixture
+def hidden_is_wrong(tmp_path: Path) -> Answering:
+    """A device that finds the candidate wrong in a hidden case alone."""
+    checks = (check("large", True), check("odd", False, hidden=True))
+    hidden = WRONG.model_copy(update={"checks": checks, "reason": "wrong in a hidden case"})
+    return Answering(hidden, DIAGNOSED)
+
+
+def test_what_is_wrong_in_a_hidden_case_is_told_of_an_odd_one_that_nobody_hides(
+    tmp_path: Path, hidden_is_wrong: Answering
+) -> None:
+    found = ON_ODD.model_copy(update={"diagnoses": FOUND.diagnoses})
+    hidden_is_wrong.on_small = DIAGNOSED.model_copy(
+        update={"forensics": found, "checks": SMALL_CHECKS}
+    )
+    verdict, _ = judged(tmp_path, hidden_is_wrong)
+    assert verdict.reason == "is wrong in a hidden case" and verdict.forensics == found
+    _, (job, _) = hidden_is_wrong.asked
+    assert [item.plan.case for item in job.cases] == ["small with N=641", "large with N=40961"]
+
+
+@pytest.mark.parametrize(
+    "on_small",
+    [
+        Report(status=Status.correct, checks=(check("small with N=641", True),)),
+        Report(status=Status.wrong_result, forensics=ON_ODD, checks=SMALL_CHECKS),
+        Report(status=Status.crash, reason="its process ended"),
+        WorkerError("the grader died"),
+    ],
+    ids=["right", "nothing found", "crash", "worker"],
+)
+def test_where_small_cases_tell_nothing_the_case_itself_is_looked_at(
+    tmp_path: Path, hidden_is_wrong: Answering, on_small: Report | EvoError
+) -> None:
+    hidden_is_wrong.on_small = on_small
+    verdict, _ = judged(tmp_path, hidden_is_wrong)
+    _, _, (job, _) = hidden_is_wrong.asked
+    assert [item.plan.case for item in job.cases] == ["odd"]
+    right = [it.case for it in on_small.checks if it.ok] if isinstance(on_small, Report) else []
+    assert job.passed == ("large", *right)
+    assert verdict.forensics is not None and verdict.forensics.case == "a hidden case"
 
 
 @pytest.mark.parametrize(

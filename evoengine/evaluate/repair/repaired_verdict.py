@@ -13,14 +13,17 @@ PHASE = "repair"
 
 
 def wrong_inputs(verdict: Verdict) -> WrongInputs | None:
-    """The inputs to try changes on: those with which the last case was wrong first.
+    """The inputs to try changes on: those that were looked at, or with which the last case was
+    wrong first.
 
     None where nothing can be said: the verdict is not `wrong_result`, or the case is hidden, of
     which no finding may tell.
     """
     if verdict.status is not Status.wrong_result or not verdict.checks:
         return None
-    check = verdict.checks[-1]
+    check, found = verdict.checks[-1], verdict.forensics
+    if found is not None and found.number is not None and found.case != check.case:
+        return WrongInputs(found.case, found.number)  # a small case, where launches take less
     numbers = [item.seed for item in check.sets if not item.ok]
     if check.ok or check.hidden or not numbers:
         return None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from evoengine.errors import TaskError
 from evoengine.evaluate.worker.backend import (
     Announce,
     Backend,
@@ -175,7 +176,12 @@ class JobRun:
         judge = self.judge
         with self._phase("check"):
             for compiled in self.job.cases:
-                self._prepare_case(compiled)
+                try:
+                    self._prepare_case(compiled)
+                except TaskError:
+                    if compiled.plan.case in judge.task.all_cases:
+                        raise
+                    continue  # the reference need not serve a small case, which no task file has
                 self._announce(f"checking {shown(compiled)}", True)
                 found = judge.backend.check(compiled, self.job, self._announce)
                 self.checks.append(

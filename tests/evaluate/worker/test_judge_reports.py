@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evoengine.candidate.binding import CasePlan
+from evoengine.errors import TaskError
 from evoengine.evaluate.worker import judge
 from evoengine.evaluate.worker.backend import (
     Announce,
@@ -50,13 +51,17 @@ class ScriptedBackend:
         timed: Sequence[Any] = (),
         profiled: tuple[KernelActivity, ...] | Exception = (),
         wrong_cases: Sequence[str] = (),
+        unserved: Sequence[str] = (),
     ) -> None:
         self.sanitized = sanitized
         self.timed = timed
         self.profiled = profiled
         self.wrong_cases = wrong_cases
+        self.unserved = unserved  # cases on which the reference fails
 
-    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None: ...
+    def prepare(self, compiled: CompiledCase, job: Job, announce: Announce) -> None:
+        if compiled.plan.case in self.unserved:
+            raise TaskError("the reference cannot reshape its input")
 
     def check(self, compiled: CompiledCase, tier: str, announce: Announce) -> CaseCheck:
         plan = compiled.plan
@@ -221,6 +226,16 @@ def test_a_diagnosis_of_one_case_knows_which_ones_were_right_before_it() -> None
     backend = ScriptedBackend(wrong_cases=["odd"])
     report(backend, Purpose.diagnosis, examiner, ["odd"], passed=("plain", "flipped"))
     assert examiner.given == [("odd", ["plain", "flipped"])]
+
+
+def test_a_small_case_that_the_reference_does_not_serve_is_passed_over() -> None:
+    examiner = NotingExaminer()
+    small = ("plain with N=8", "plain with N=3")
+    backend = ScriptedBackend(wrong_cases=small, unserved=small[:1])
+    found = report(backend, Purpose.diagnosis, examiner, cases=small)
+    assert found.status is Status.wrong_result and examiner.given == [("plain with N=3", [])]
+    with pytest.raises(TaskError, match="cannot reshape"):
+        report(ScriptedBackend(unserved=["plain"]), Purpose.diagnosis, examiner, cases=["plain"])
 
 
 def test_a_diagnosis_that_sees_no_wrong_output_is_correct_and_times_nothing() -> None:

@@ -111,6 +111,7 @@ def _investigated(
         case=call.case,
         distribution=call.distribution,
         output=worst.name,
+        number=call.number,
         diagnoses=tuple(lead.diagnosis() for lead in _chosen(ranked)),
         error_map=error_map(worst),
         problem=problem,

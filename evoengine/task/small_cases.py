@@ -1,0 +1,133 @@
+"""Small versions of a task's shown cases, on which it is found out what is wrong with a candidate.
+
+A reference takes milliseconds there, and a mistake that a large case shows in millions of elements
+is seen in some thousands. Odd ones show in the open what a hidden case shows only to us: tails.
+Their sizes lie between those of the task's own cases and have the divisors that these have in
+common, so that a candidate that is right on all of them is expected to be right here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evoengine.task.schema import Case, Task
+
+MOST_ELEMENTS = 1 << 17  # of a tensor
+TILE = 128  # a large dimension stays a multiple of what it is: regular cases have no tails
+KEPT = 32  # dimensions up to this, e.g. heads, often stand in some relation to one another
+MOST_ODD = 3
+ODD_SHARE = 5 / 8  # of the regular size
+
+
+def small_case(task: Task, case: str) -> tuple[str, Case] | None:
+    """The smaller version of a shown case, with its name; None where it is small already, or no
+    smaller one is allowed.
+    """
+    return _named(task, case, _smaller(task, task.cases[case]))
+
+
+def odd_case(task: Task, case: str) -> tuple[str, Case] | None:
+    """One that is smaller still, and whose sizes are as odd as those of the task's cases may be;
+    no size of it is that of a hidden case.
+    """
+    return _named(task, case, _odd(task, _smaller(task, task.cases[case])))
+
+
+def odd_cases(task: Task) -> list[str]:
+    """The names of a few odd cases that differ in their sizes."""
+    found: dict[str, Case] = {}
+    for case in task.cases:
+        named = odd_case(task, case)
+        if named is not None and named[1] not in found.values():
+            found[named[0]] = named[1]
+    return list(found)[:MOST_ODD]
+
+
+def small_cases(task: Task) -> dict[str, Case]:
+    """All of both kinds by name, such as `long with S=256`."""
+    return dict(
+        found
+        for case in task.cases
+        for make in (small_case, odd_case)
+        if (found := make(task, case)) is not None
+    )
+
+
+def _named(task: Task, case: str, sizes: Case) -> tuple[str, Case] | None:
+    before = task.cases[case]
+    changed = ", ".join(f"{name}={value}" for name, value in sizes.items() if value != before[name])
+    if not changed or not task.allows_case(sizes):
+        return None
+    return f"{case} with {changed}", sizes
+
+
+def _smaller(task: Task, case: Case) -> Case:
+    sizes = dict(case)
+    while task.most_elements(sizes) > MOST_ELEMENTS:
+        halved = _halved(task, sizes)
+        if halved is None:
+            break
+        sizes = halved
+    return _told_apart(task, sizes, case)
+
+
+def _halved(task: Task, sizes: Case) -> Case | None:
+    """With the largest dimension that can be halved; None where there is none."""
+    for name in sorted(_large(task, sizes), key=lambda name: sizes[name], reverse=True):
+        value = int(sizes[name])
+        half = max(TILE, value // 2 // TILE * TILE) + value % TILE
+        if half < value and _is_usual(task, name, half):
+            return {**sizes, name: half}
+    return None
+
+
+def _told_apart(task: Task, sizes: Case, before: Case) -> Case:
+    """With different sizes for dimensions that were made equal: what is exchanged is seen then."""
+    found = dict(sizes)
+    for name in _large(task, sizes):
+        others = {value for other, value in found.items() if other != name}
+        value = int(found[name])
+        while value in others and value > TILE and sizes[name] != before[name]:
+            value -= TILE
+        if value not in others and _is_usual(task, name, value):
+            found[name] = value
+    return found
+
+
+def _odd(task: Task, sizes: Case) -> Case:
+    found = dict(sizes)
+    for name in _large(task, sizes):
+        divisor = _divisor(task, name)
+        quotient = int(int(sizes[name]) * ODD_SHARE) // divisor | 1
+        hidden = {case[name] for case in task.hidden_cases.values()}
+        while quotient * divisor in hidden:
+            quotient += 2
+        if _is_usual(task, name, quotient * divisor):
+            found[name] = quotient * divisor
+    return found
+
+
+def _large(task: Task, sizes: Case) -> Iterator[str]:
+    """The dimensions that may be made smaller."""
+    return (
+        name
+        for name, value in sizes.items()
+        if not isinstance(value, bool) and value > KEPT and task.dims[name] != "bool"
+    )
+
+
+def _is_usual(task: Task, name: str, value: int) -> bool:
+    known = _values(task.all_cases, name)
+    return min(known) <= value <= max(known) and value % _divisor(task, name) == 0
+
+
+def _divisor(task: Task, name: str) -> int:
+    """What all cases' sizes of a dimension are multiples of."""
+    return math.gcd(*_values(task.all_cases, name))
+
+
+def _values(cases: Mapping[str, Case], name: str) -> list[int]:
+    return [int(case[name]) for case in cases.values()]

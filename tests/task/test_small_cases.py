@@ -1,0 +1,69 @@
+"""Small versions of cases: allowed, between the task's own, and no hidden one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evoengine.paths import find_task
+from evoengine.task.load import load_task
+from evoengine.task.schema import Task
+from evoengine.task.small_cases import MOST_ELEMENTS, odd_case, odd_cases, small_case, small_cases
+from tests.scale_task import load_scale_task
+
+TASKS = ("sdpa_h200", "matmul_fp16", "layernorm", "embedding_bag", "adamw")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_small_cases_could_be_cases_of_the_task_and_are_none_that_is_hidden(name: str) -> None:
+    task = load_task(find_task(name))
+    found = small_cases(task)
+    assert found
+    for case, sizes in found.items():
+        assert case not in task.all_cases and task.allows_case(sizes)
+        assert task.scope(case) == sizes
+        assert sizes not in task.hidden_cases.values()
+        for dim, value in sizes.items():
+            known = [int(one[dim]) for one in task.all_cases.values()]
+            assert min(known) <= value <= max(known)
+
+
+def test_large_dimensions_are_halved_in_whole_tiles_and_told_apart() -> None:
+    task = load_task(find_task("matmul_fp16"))
+    found = small_case(task, "large")
+    assert found == ("large with M=128, N=256, K=512", {"M": 128, "N": 256, "K": 512})
+    assert task.most_elements(found[1]) <= MOST_ELEMENTS
+
+
+def test_an_odd_case_has_tails_where_the_tasks_cases_have_some() -> None:
+    task = load_task(find_task("matmul_fp16"))
+    named = odd_case(task, "large")
+    assert named is not None and all(int(value) % 2 for value in named[1].values())
+
+
+def changed(task: Task, **cases: dict[str, int | bool]) -> Task:
+    return task.model_copy(update={"cases": cases, "hidden_cases": {}})
+
+
+def test_sizes_keep_the_divisor_that_all_cases_have_and_lie_between_them(tmp_path: Path) -> None:
+    task = changed(load_scale_task(tmp_path), one={"N": 4096}, other={"N": 1 << 20})
+    sizes = small_cases(task)
+    assert sizes == {"other with N=131072": {"N": 131072}, "other with N=86016": {"N": 86016}}
+    assert small_cases(changed(task, one={"N": 1 << 20})) == {}, "nothing smaller is known to work"
+
+
+def test_a_hidden_size_is_avoided(tmp_path: Path) -> None:
+    task = load_scale_task(tmp_path)
+    known = odd_case(task, "small")
+    assert known is not None
+    hidden = {"odd": {"N": known[1]["N"]}, "single": {"N": 1}}
+    other = odd_case(task.model_copy(update={"hidden_cases": hidden}), "small")
+    assert other is not None and other[1]["N"] == int(known[1]["N"]) + 2
+
+
+def test_cases_that_become_the_same_are_one(tmp_path: Path) -> None:
+    task = load_task(find_task("layernorm"))
+    found = odd_cases(task)
+    sizes = [tuple(small_cases(task)[name].values()) for name in found]
+    assert len(sizes) == len(set(sizes)) <= 3
