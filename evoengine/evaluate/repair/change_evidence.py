@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.source_tokens import TokenList
+from evoengine.evaluate.repair.source_tokens import words
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _NEIGHBOURS = 2  # words on each side that are looked at
@@ -32,6 +32,8 @@ class ChangeEvidence:
 
     def __init__(self, code: KernelCode) -> None:
         self._code = code
+        self._befores: dict[int, list[str]] = {}
+        self._behinds: dict[int, list[str]] = {}
 
     def of(self, change: SourceChange) -> Evidence:
         """What speaks for a change of the device code; nothing of one of the plan. Of several
@@ -49,6 +51,20 @@ class ChangeEvidence:
         """The variables that are declared and read nowhere."""
         return frozenset(item.name for item in self._code.unread)
 
+    def _left(self, place: int) -> list[str]:
+        """The words before a place of the code."""
+        if place not in self._befores:
+            found = self._code.tokens.before(place, _NEIGHBOURS)
+            self._befores[place] = [token.text for token in found]
+        return self._befores[place]
+
+    def _right(self, place: int) -> list[str]:
+        """The words behind a place of the code."""
+        if place not in self._behinds:
+            found = self._code.tokens.behind(place, _NEIGHBOURS)
+            self._behinds[place] = [token.text for token in found]
+        return self._behinds[place]
+
     @cached_property
     def _sequences(self) -> frozenset[tuple[str, ...]]:
         """Each three words in a row of the device code."""
@@ -58,13 +74,12 @@ class ChangeEvidence:
     def _is_familiar(self, change: SourceChange) -> bool:
         code = self._code
         before, after = change.start - code.offset, change.end - code.offset
-        left = [token.text for token in code.tokens.before(before, _NEIGHBOURS)]
-        right = [token.text for token in code.tokens.behind(after, _NEIGHBOURS)]
-        words = [*left, *_words(change.new), *right]
-        made = list(zip(words, words[1:], words[2:], strict=False))
-        return bool(made) and all(item in self._sequences for item in made)
+        left, right = self._left(before), self._right(after)
+        made = [*left, *_words(change.new), *right]
+        threes = zip(made, made[1:], made[2:], strict=False)
+        return len(made) > 2 and all(item in self._sequences for item in threes)
 
 
 @lru_cache(maxsize=1 << 14)
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(token.text for token in TokenList(text).tokens)
+    return words(text)

@@ -14,19 +14,25 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence, Evidence
 from evoengine.evaluate.repair.condition_changes import condition_changes
+from evoengine.evaluate.repair.counter_changes import counter_changes
 from evoengine.evaluate.repair.coupled_changes import coupled_changes
+from evoengine.evaluate.repair.element_changes import element_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
 from evoengine.evaluate.repair.mask_changes import mask_changes
 from evoengine.evaluate.repair.moved_changes import moved_changes
 from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
+from evoengine.evaluate.repair.part_changes import part_changes
+from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
 from evoengine.evaluate.repair.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.statement_changes import statement_changes
+from evoengine.evaluate.repair.stride_changes import stride_changes
 from evoengine.evaluate.repair.term_changes import term_changes
 from evoengine.evaluate.repair.unread_changes import unread_changes
 
@@ -186,6 +192,11 @@ _CODE_CHANGES = (
     condition_changes,
     range_changes,
     moved_changes,
+    stride_changes,
+    element_changes,
+    like_statement_changes,
+    part_changes,
+    counter_changes,
 )
 
 
@@ -227,6 +238,7 @@ def kernel_code(candidate: Candidate) -> KernelCode:
 def _all(candidate: Candidate) -> Iterator[SourceChange]:
     end = header_end(candidate)
     yield from header_changes(candidate.source[:end])
+    yield from plan_value_changes(candidate.source[:end])
     code = kernel_code(candidate)
     for changes in _CODE_CHANGES:
         yield from changes(code)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.expression_extents import PRECEDENCE
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
+_WHOLE_VECTOR = re.compile(r"u?(int|char|short|long)\d")
 _LONGEST_TERM = 14  # tokens: longer ones are seldom repeated
 _MOST_TERMS = 60  # of a kernel, the shortest first
 _NEAREST = 6  # variables, the last declared first
@@ -190,12 +193,21 @@ def sorts_between(code: KernelCode, first: int, last: int) -> set[str]:
         elif code.tokens.kind(place) == "name":
             item = code.names.at(place)
             if item is not None:
-                is_element = item.sort == "pointer" and code.tokens.text(place + 1) == "["
-                found.add("array" if is_element else item.sort)
+                found.add(_sort_of_use(code, item, place))
             elif code.tokens.text(place) in ("threadIdx", "blockIdx"):
                 found.add("int")
         place += 1
     return found
+
+
+def _sort_of_use(code: KernelCode, item: DeclaredName, place: int) -> str:
+    """The sort of what is read of a variable: of an element, or of a member of a vector."""
+    following = code.tokens.text(place + 1)
+    if item.sort == "pointer" and following == "[":
+        return "array"
+    if following == "." and item.sort not in ("int", "float", "pointer", "array"):
+        return "int" if _WHOLE_VECTOR.match(item.sort) else "float"
+    return item.sort
 
 
 def _added_integers(
@@ -258,6 +270,8 @@ def _added_terms(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.inserted(last, f" - {text}", "term of another place, float")
             else:
                 yield code.inserted(last, f" + {text}", "term of another place, int")
+                if "-" in own:
+                    yield code.inserted(last, f" - {text}", "term of another place, int")
 
 
 def _terms(code: KernelCode) -> list[tuple[str, tuple[int, int], bool]]:
