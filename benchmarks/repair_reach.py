@@ -1,12 +1,12 @@
 """How early the search for a change would come to the planted one; nothing is launched.
 
-    python -m benchmarks.repair_reach [--half open|blind|both] [--names]
+    python -m benchmarks.repair_reach [--half looked|held|open|blind|both] [--names]
 
 The planted change, written as the manifest has it, is looked for among the changes that are known
 of each wrong kernel, the likeliest first; brackets and an order of terms that change nothing do not
 count (benchmarks/written_alike.py). One that has the same effect but is written otherwise is not
-counted. `--names` prints the place of each bug, of
-the half that may be looked at alone.
+counted. `looked` are the bugs that kinds and their order were chosen by, `held` those that
+are held back (benchmarks/bug_halves.py). `--names` prints the place of each bug that may be seen.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.bug_halves import blind_half, open_half
+from benchmarks.bug_halves import blind_half, held_back, looked_at, open_half
 from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest
 from benchmarks.table import Row, table
 from benchmarks.written_alike import form
 from evoengine.evaluate.repair.change_order import header_end, ordered_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 
+_PARTS = {"looked": looked_at, "held": held_back, "open": open_half, "blind": blind_half}
 WITHIN = (100, 300, 500, 1000)
 _BESIDE = 60  # characters before and behind a planted change that are compared with it
 
@@ -100,17 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--half", choices=("open", "blind", "both"), default="both")
-    parser.add_argument("--names", action="store_true", help="the place of each of the open half")
+    parser.add_argument("--half", choices=[*_PARTS, "both"], default="both")
+    parser.add_argument("--names", action="store_true", help="the place of each that may be seen")
     options = parser.parse_args(arguments)
     rows = []
-    if options.half != "blind":
-        found = places(open_half())
-        rows.append(counts("open", found))
-        if options.names:
+    for part in ("open", "blind") if options.half == "both" else (options.half,):
+        found = places(_PARTS[part]())
+        rows.append(counts(part, found))
+        if options.names and part in ("open", "looked"):
             print(table([{"bug": name, "place": place} for name, place in found.items()]))
-    if options.half != "open":
-        rows.append(counts("blind", places(blind_half())))
     print(table(rows))
     return 0
 

@@ -11,7 +11,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_VARIABLES = 8  # the last declared first
 _MOST_NAMES = 5
-_SHORTEST_TERM = 4  # tokens of an offset that a variable may already hold
+_SHORTEST_TERM = 2  # tokens of an offset that a variable may already hold
 
 Range = tuple[int, int]
 
