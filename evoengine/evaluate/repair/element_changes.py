@@ -10,7 +10,7 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_VARIABLES = 8  # the last declared first
-_MOST_NAMES = 5
+_MOST_NAMES = 10
 _SHORTEST_TERM = 2  # tokens of an offset that a variable may already hold
 
 Range = tuple[int, int]

@@ -35,9 +35,26 @@ def _between(code: KernelCode, one: Range, other: Range) -> Iterator[SourceChang
     if runs is not None and 1 < len(runs) <= _MOST_RUNS:
         for pair in runs:
             yield _exchanged(code, *pair, "exchanged with the next statement")
+    yield from _arguments(code, one, other)
     values = _value(code, one), _value(code, other)
     if values[0] is not None and values[1] is not None and code.can_stand(*values[1], one[0]):
         yield _exchanged(code, values[0], values[1], "exchanged with the next statement")
+
+
+def _arguments(code: KernelCode, one: Range, other: Range) -> Iterator[SourceChange]:
+    """Each argument of two calls of the same function, where they differ in more than one."""
+    tokens = code.tokens
+    calls = [item for item in (one, other) if tokens.partners.get(item[0] + 1) == item[1] - 1]
+    if len(calls) < 2 or tokens.text(one[0]) != tokens.text(other[0]):
+        return
+    arguments = [code.extents.arguments(item[0] + 1) for item in calls]
+    pairs = [
+        pair
+        for pair in zip(*arguments, strict=False)
+        if tokens.source(*pair[0]) != tokens.source(*pair[1])
+    ]
+    for left, right in pairs if 1 < len(pairs) <= _MOST_RUNS else ():
+        yield _exchanged(code, left, right, "exchanged with the next statement")
 
 
 def _runs(code: KernelCode, one: Range, other: Range) -> list[tuple[Range, Range]] | None:

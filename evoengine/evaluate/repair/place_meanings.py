@@ -63,6 +63,12 @@ PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         "index transposed",
         fixed("the matrix is read transposed, rows for columns, or with the wrong pitch, in"),
     ),
+    (
+        "groups for turns",
+        fixed(
+            "index i % n and i / (size of a group) are confused (heads in turns or in groups) in"
+        ),
+    ),
     ("same place twice", _same_place),
     ("offset of another", fixed("the pointer is moved to the place of another tensor, in")),
     ("end of a loop", fixed("the loop ends too early or too late: some are left out, in")),

@@ -28,6 +28,7 @@ def stride_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _rows(code)
     yield from _fragments(code)
     yield from _pairs(code)
+    yield from _turns(code)
 
 
 def _sums(code: KernelCode) -> Iterator[SourceChange]:
@@ -122,18 +123,30 @@ def _repeated(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _rows(code: KernelCode) -> Iterator[SourceChange]:
-    """i made i + row * 4 in an index that has no product."""
-    numbers = _numbers(code, "*")
+    """i made i + row * 4 in an index that has no product; 4 may be how far a loop over i goes."""
+    numbers, loops = _numbers(code, "*"), _bounds(code)
     for _, first, last in code.indices:
         if "*" in code.tokens.source(first, last):
             continue
         own = {code.tokens.text(place) for place in range(first, last + 1)}
         near = [item for item in code.visible(last, "int") if not item.name.isupper()]
         near = [item for item in near if not item.is_parameter and item.name not in own]
+        bounds = [bound for name in own if (bound := loops.get(name))]
         for item in near[:_NEAREST]:
-            for number in numbers:
+            for number in dict.fromkeys([*bounds, *numbers]):
                 new = f" + {item.name} * {number}"
                 yield code.inserted(last, new, "row of an index missing, of a number")
+
+
+def _bounds(code: KernelCode) -> dict[str, str]:
+    """The number below which the variable of a loop stays."""
+    tokens, found = code.tokens, {}
+    for place in range(len(tokens)):
+        number = tokens.text(place + 2)
+        is_bound = tokens.text(place + 1) == "<" and tokens.text(place + 3) == ";"
+        if is_bound and number.isdigit() and code.loop_of(place) is not None:
+            found[tokens.text(place)] = number
+    return found
 
 
 def _fragments(code: KernelCode) -> Iterator[SourceChange]:
@@ -196,3 +209,21 @@ def _other_pair(code: KernelCode, value: Range, place: int) -> Iterator[tuple[st
                     yield item.name, code.replaced(at, at + 1, "", "")
     elif tokens.kind(place + 2) == "name" and tokens.kind(last) == "name":
         yield "1", code.replaced(last, last, f"2 * {tokens.text(last)}", "")
+
+
+def _turns(code: KernelCode) -> Iterator[SourceChange]:
+    """Heads in groups for heads in turns: i % n made i / (m / n), and i / (m / n) made i % n."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        text = tokens.text(place)
+        if text not in ("/", "%") or not code.extents.is_binary(place):
+            continue
+        first, last = code.extents.operand_behind(place)
+        if first == last and text == "%" and code.function_places[place]:
+            for size in _sizes(code, place):
+                if size != tokens.text(first):
+                    new = f"/ ({size} / {tokens.text(first)})"
+                    yield code.replaced(place, last, new, "groups for turns")
+        elif text == "/" and last == first + 4 and tokens.text(first + 2) == "/":
+            new = f"% {tokens.text(last - 1)}"
+            yield code.replaced(place, last, new, "groups for turns")

@@ -87,6 +87,13 @@ MISTAKES = [
      "mean += fmaf(tile[row], tile[row], mean);",
      "mean += fmaf(mean, mean, mean);"),
     ("name for an offset", "f(x[row * C + 2 * lane]);", "f(x[base + 2 * lane]);"),
+    ("groups for turns", "f(row % N);", "f(row / (C / N));"),
+    ("groups for turns", "f(row / (C / N));", "f(row % N);"),
+    ("summand missing in a factor", "mean = x[row] * 2.0f;", "mean = (x[row] - mean) * 2.0f;"),
+    ("factor missing, float", "mean += __ldcg(x + row);", "mean += __ldcg(x + row) * mean;"),
+    ("row of an index missing, of a number",
+     "for (int j = 0; j < 5; ++j) f(x[j]);",
+     "for (int j = 0; j < 5; ++j) f(x[j + lane * 5]);"),
     ("comparison without one", "if (lane == row - 1) f(row);", "if (lane < row) f(row);"),
     ("reciprocal for a float", "const float inverse = 1.0f;", "const float inverse = 1.0f / mean;"),
 ]  # fmt: skip
