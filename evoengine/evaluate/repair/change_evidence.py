@@ -7,7 +7,6 @@ more likely what was meant. And a variable that nothing reads was meant to be re
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.source_tokens import words
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_BESIDE = 2  # statements on each side
+_RARE = 2  # uses of a variable
 _NEIGHBOURS = 2  # words on each side that are looked at
 
 
@@ -29,7 +28,7 @@ class Evidence:
     uses_unused: bool = False  # it reads a variable that is read nowhere
     is_familiar: bool = False  # each three words in a row that it makes are elsewhere, too
     leaves_unread: bool = False  # nothing reads a variable any more that it takes away
-    is_near: bool = False  # the names that it adds stand in statements beside it
+    is_rare: bool = False  # a variable that it adds is read in two places at most
 
 
 class ChangeEvidence:
@@ -39,7 +38,6 @@ class ChangeEvidence:
         self._code = code
         self._befores: dict[int, list[str]] = {}
         self._behinds: dict[int, list[str]] = {}
-        self._near: dict[int, set[str]] = {}
 
     def of(self, change: SourceChange) -> Evidence:
         """What speaks for a change of the device code; nothing of one of the plan. Of several
@@ -50,8 +48,8 @@ class ChangeEvidence:
         old = self._code.source[change.start : change.end]
         added = set(_NAME.findall(change.new)) - set(_NAME.findall(old))
         unused = bool(added & self._unused)
-        is_near = bool(added) and added <= self._names_near(change.start - self._code.offset)
-        return Evidence(unused, self._is_familiar(change), self._leaves_unread(change), is_near)
+        is_rare = any(self._uses.get(name, _RARE + 1) <= _RARE for name in added)
+        return Evidence(unused, self._is_familiar(change), self._leaves_unread(change), is_rare)
 
     def _leaves_unread(self, change: SourceChange) -> bool:
         removed: Counter[str] = Counter()
@@ -65,21 +63,6 @@ class ChangeEvidence:
     def _uses(self) -> dict[str, int]:
         """How often each variable is used."""
         return Counter(self._code.tokens.text(first) for first, _, _ in self._code.atoms())
-
-    def _names_near(self, place: int) -> set[str]:
-        """The words of the statement at a place of the code, and of those beside it."""
-        number = bisect.bisect_left(self._ends, place)
-        if number not in self._near:
-            statements, tokens = self._code.statements, self._code.tokens
-            near = statements[max(0, number - _BESIDE) : number + _BESIDE + 1]
-            first, last = (near[0][0], near[-1][1]) if near else (0, -1)
-            self._near[number] = {tokens.text(item) for item in range(first, last + 1)}
-        return self._near[number]
-
-    @cached_property
-    def _ends(self) -> list[int]:
-        """Where each statement ends."""
-        return [self._code.tokens.tokens[last].end for _, last in self._code.statements]
 
     @cached_property
     def _unused(self) -> frozenset[str]:
