@@ -14,6 +14,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _LONGEST = 60  # tokens of a statement
 _MOST_RUNS = 4  # of tokens that differ between two statements
 _PARTS = ("/", "%")
+_MOST_ELEMENTS = 6  # of a statement, of which each two change places
 _MOST_TEXTS = 5  # expressions of a statement, each two of which are exchanged
 
 Range = tuple[int, int]
@@ -107,7 +108,8 @@ def _expressions(code: KernelCode, first: int, last: int) -> Iterator[SourceChan
     for one, other in combinations(whole, 2):
         if one in other or other in one:
             continue
-        pieces = [(*pair, other) for pair in whole[one]] + [(*pair, one) for pair in whole[other]]
+        pieces = [(begin, end, other) for begin, end in whole[one]]
+        pieces += [(begin, end, one) for begin, end in whole[other]]
         new = tokens.rewritten(first, last, pieces)
         yield code.replaced(first, last, new, "coordinates exchanged")
 
@@ -116,9 +118,10 @@ def _elements(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]
     """Two indices with which a statement reads the same array, exchanged."""
     tokens = code.tokens
     inside = [item for item in code.indices if first <= item[0] <= last]
-    for (one, *left), (other, *right) in combinations(inside[:6], 2):
-        same = tokens.text(one) == tokens.text(other)
-        texts = tokens.source(*left), tokens.source(*right)
-        if same and texts[0] != texts[1] and left[1] < right[0]:
-            new = tokens.rewritten(first, last, [(*left, texts[1]), (*right, texts[0])])
+    for (one, *left), (other, *right) in combinations(inside[:_MOST_ELEMENTS], 2):
+        near, far = (left[0], left[1]), (right[0], right[1])
+        texts = tokens.source(*near), tokens.source(*far)
+        if tokens.text(one) == tokens.text(other) and texts[0] != texts[1] and near[1] < far[0]:
+            pieces = [(near[0], near[1], texts[1]), (far[0], far[1], texts[0])]
+            new = tokens.rewritten(first, last, pieces)
             yield code.replaced(first, last, new, "indices exchanged")
