@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from evoengine.evaluate.repair.coupled_changes import together
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.moved_changes import last_summand
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_NUMBERS = 4  # that a kernel adds, or multiplies a place by
@@ -40,7 +41,7 @@ def _sums(code: KernelCode) -> Iterator[SourceChange]:
         if not code.function_places[position]:
             continue
         left, right = code.extents.operand_before(position), code.extents.operand_behind(position)
-        left = _last_summand(code, left), left[1]
+        left = last_summand(code, left), left[1]
         for scaled, plain in ((left, right), (right, left)):
             factor = _factor(code, scaled)
             if factor is None or plain[0] > plain[1]:
@@ -52,19 +53,6 @@ def _sums(code: KernelCode) -> Iterator[SourceChange]:
                 new = f"({other}) * {new_size} + {one}"
                 kind = "index transposed" if sized else "stride of the other one"
                 yield code.replaced(left[0], right[1], new, kind)
-
-
-def _last_summand(code: KernelCode, pair: Range) -> int:
-    """The first token of the last summand of a sum."""
-    tokens, place = code.tokens, pair[1]
-    while place > pair[0]:
-        if tokens.text(place) in (")", "]") and place in tokens.partners:
-            place = tokens.partners[place] - 1
-            continue
-        if tokens.text(place) in ("+", "-") and code.extents.is_binary(place):
-            return place + 1
-        place -= 1
-    return pair[0]
 
 
 def _factor(code: KernelCode, pair: Range) -> tuple[int, str] | None:
