@@ -1,32 +1,30 @@
 """How early the search for a change would come to the planted one; nothing is launched.
 
-    python -m benchmarks.repair_reach [--half open|blind|both] [--names]
+    python -m benchmarks.repair_reach [--half looked|held|open|blind|both] [--names]
 
 The planted change, written as the manifest has it, is looked for among the changes that are known
-of each wrong kernel, the likeliest first; brackets that change nothing do not count. One that has
-the same effect but is written otherwise is not counted. `--names` prints the place of each bug, of
-the half that may be looked at alone.
+of each wrong kernel, the likeliest first; brackets and an order of terms that change nothing do not
+count (benchmarks/written_alike.py). One that has the same effect but is written otherwise is not
+counted. `looked` are the bugs that kinds and their order were chosen by, `held` those that
+are held back (benchmarks/bug_halves.py). `--names` prints the place of each bug that may be seen.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.bug_halves import blind_half, open_half
+from benchmarks.bug_halves import blind_half, held_back, looked_at, open_half
 from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest
 from benchmarks.table import Row, table
-from evoengine.evaluate.repair.change_order import ordered_changes
+from benchmarks.written_alike import form
+from evoengine.evaluate.repair.change_order import header_end, ordered_changes
+from evoengine.evaluate.repair.source_change import SourceChange
 
+_PARTS = {"looked": looked_at, "held": held_back, "open": open_half, "blind": blind_half}
 WITHIN = (100, 300, 500, 1000)
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-# Brackets around a name or number, and a second pair around the same text.
-_ONE_WORD = re.compile(r"(?<![\w>\])])\(([\w.]+)\)")
-_TWICE = re.compile(r"\((\([^()]*\))\)")
-_BRACKETS = range(-2, 7, 2)
-_LAYOUT = str.maketrans("", "", " \n\t")
+_BESIDE = 60  # characters before and behind a planted change that are compared with it
 
 
 def place_of_planted(bug: PlantedBug, folder: Path) -> int | None:
@@ -34,29 +32,50 @@ def place_of_planted(bug: PlantedBug, folder: Path) -> int | None:
     where none does.
     """
     wrong = bug.candidate(folder)
-    right = CorpusKernel(task=bug.task, file=bug.file).text(folder)
-    wanted = _squeezed(right)
-    longer = len(_without_layout(right)) - len(_without_layout(wrong.source))
-    for place, (change, _) in enumerate(ordered_changes(wrong), start=1):
-        grown = sum(
-            len(piece.new.translate(_LAYOUT))
-            - len(wrong.source[piece.start : piece.end].translate(_LAYOUT))
-            for piece in change.pieces
-        )
-        brackets = grown - longer  # signs of those that are too many, if it is the one
-        if brackets in _BRACKETS and _squeezed(change.applied(wrong.source)) == wanted:
-            return place
-    return None
+    planted = _Planted(bug, folder, header_end(wrong))
+    changes = ordered_changes(wrong)
+    found = (place for place, (change, _) in enumerate(changes, 1) if planted.is_mended_by(change))
+    return next(found, None)
 
 
-def _squeezed(source: str) -> str:
-    """The source without comments, layout and brackets that change nothing."""
-    return _TWICE.sub(r"\1", _ONE_WORD.sub(r"\1", _without_layout(source)))
+class _Planted:
+    """A planted change, and the stretch of the wrong source in which it stands."""
+
+    def __init__(self, bug: PlantedBug, folder: Path, header_end: int) -> None:
+        assert bug.replace is not None
+        old, new = bug.replace
+        right = CorpusKernel(task=bug.task, file=bug.file).text(folder)
+        place = right.index(old)
+        self._wrong = bug.text(folder)
+        self._in_header = place < header_end
+        self._begin, self._end = _stretch(self._wrong, place, place + len(new), header_end)
+        self._right = right[self._begin : self._end + len(right) - len(self._wrong)]
+        self._wanted = self._form(self._right)
+
+    def is_mended_by(self, change: SourceChange) -> bool:
+        """Whether a change gives the source without the bug, but for how it is written."""
+        if any(not self._begin <= item.start <= item.end <= self._end for item in change.pieces):
+            return False
+        stretch = self._wrong[self._begin : self._end]
+        for piece in sorted(change.pieces, key=lambda item: (item.start, item.end), reverse=True):
+            start, end = piece.start - self._begin, piece.end - self._begin
+            stretch = stretch[:start] + piece.new + stretch[end:]
+        return self._form(stretch) == self._wanted
+
+    def _form(self, text: str) -> str:
+        return "".join(text.split()) if self._in_header else form(text)
 
 
-def _without_layout(source: str) -> str:
-    header, end, code = source.partition("*/")
-    return (header + end + _COMMENT.sub("", code)).translate(_LAYOUT)
+def _stretch(source: str, begin: int, end: int, header_end: int) -> tuple[int, int]:
+    """From the end of a statement before a place to the end of one behind it; of a place in the
+    header all of the header.
+    """
+    if begin < header_end:
+        return 0, header_end
+    begins = (source.rfind(sign, 0, max(begin - _BESIDE, header_end)) + 1 for sign in ";{}")
+    ends = (source.find(sign, end + _BESIDE) for sign in ";{}")
+    found = [place for place in ends if place >= 0]
+    return max(header_end, *begins), min(found) + 1 if found else len(source)
 
 
 def places(bugs: Sequence[tuple[Path, str]]) -> dict[str, int | None]:
@@ -82,17 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--half", choices=("open", "blind", "both"), default="both")
-    parser.add_argument("--names", action="store_true", help="the place of each of the open half")
+    parser.add_argument("--half", choices=[*_PARTS, "both"], default="both")
+    parser.add_argument("--names", action="store_true", help="the place of each that may be seen")
     options = parser.parse_args(arguments)
     rows = []
-    if options.half != "blind":
-        found = places(open_half())
-        rows.append(counts("open", found))
-        if options.names:
+    for part in ("open", "blind") if options.half == "both" else (options.half,):
+        found = places(_PARTS[part]())
+        rows.append(counts(part, found))
+        if options.names and part in ("open", "looked"):
             print(table([{"bug": name, "place": place} for name, place in found.items()]))
-    if options.half != "open":
-        rows.append(counts("blind", places(blind_half())))
     print(table(rows))
     return 0
 

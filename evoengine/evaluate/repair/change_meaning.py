@@ -8,6 +8,7 @@ from collections.abc import Callable
 from evoengine.evaluate.repair.change_hints import hints, named
 from evoengine.evaluate.repair.changed_text import ChangedText
 from evoengine.evaluate.repair.number_words import number_words
+from evoengine.evaluate.repair.place_meanings import PLACE_MEANINGS, fixed, shown
 
 _OPERATOR = re.compile(r"[-+*/]?=")
 _NARROW = re.compile(r"half|bfloat|fp8|e4m3|e5m2|0xffff")
@@ -34,17 +35,15 @@ def _too_many(text: ChangedText) -> str:
         removed = text.removed
     bare = removed.strip("+-*/% ")
     if bare == "1":
-        return f"off by one: {_shown(removed)} is too many in {text.where}"
+        return f"off by one: {shown(removed)} is too many in {text.where}"
     if bare in ("1.0f", "1.f", "1.0") and removed.endswith("/"):
-        return f"{_shown(removed)} is too many: the reciprocal is taken, in {text.where}"
+        return f"{shown(removed)} is too many: the reciprocal is taken, in {text.where}"
     if text.change.kind.startswith("factor"):
         return (
-            f"{_shown(removed)} is too many (the factor {bare} is applied once too often, or must"
+            f"{shown(removed)} is too many (the factor {bare} is applied once too often, or must"
             f" not be there) in {text.where}"
         )
-    return (
-        f"{_shown(removed)} is too many (shifted by {bare}, or it must not count) in {text.where}"
-    )
+    return f"{shown(removed)} is too many (shifted by {bare}, or it must not count) in {text.where}"
 
 
 def _missing(text: ChangedText) -> str:
@@ -86,10 +85,6 @@ def _grid(text: ChangedText) -> str:
     )
 
 
-def _fixed(words: str) -> Callable[[ChangedText], str]:
-    return lambda text: f"{words} {text.where}"
-
-
 def _whole_tiles(text: ChangedText) -> str:
     what = "left out"
     if text.place.in_condition and not text.place.loop_variable:
@@ -115,7 +110,7 @@ def _sign(text: ChangedText) -> str:
 
 def _mask(text: ChangedText) -> str:
     return (
-        f"the mask is wrong or missing ({_shown(text.new)}): positions that it must hide are"
+        f"the mask is wrong or missing ({shown(text.new)}): positions that it must hide are"
         f" seen, or others are hidden, in {text.where}"
     )
 
@@ -167,22 +162,22 @@ def _statement_missing(text: ChangedText) -> str:
     lanes = ""
     if "__shfl" in text.new:
         lanes = ": the sum or maximum is taken over only a part, such as half, of the lanes"
-    return f"a statement is missing, left out: {_shown(text.new)}{lanes}, for {text.where}"
+    return f"a statement is missing, left out: {shown(text.new)}{lanes}, for {text.where}"
 
 
 def _rescaling(text: ChangedText) -> str:
     target = text.new.partition("*=")[0].strip()
-    return f"{target} is not rescaled when the maximum rises: {_shown(text.new)} is missing"
+    return f"{target} is not rescaled when the maximum rises: {shown(text.new)} is missing"
 
 
 def _reset(text: ChangedText) -> str:
     target = text.new.partition("=")[0].strip()
-    return f"{named(target)} is not set back to zero in each round of a loop: {_shown(text.new)}"
+    return f"{named(target)} is not set back to zero in each round of a loop: {shown(text.new)}"
 
 
 def _index(text: ChangedText) -> str:
     array = text.place.array or "it"
-    how = f"is read at {_shown(text.old)}, not at {_shown(text.new)}"
+    how = f"is read at {shown(text.old)}, not at {shown(text.new)}"
     return f"{array} {how}: wrong is {text.where}"
 
 
@@ -224,7 +219,7 @@ def _case(text: ChangedText) -> str:
 
 def _moved(text: ChangedText) -> str:
     return (
-        f"{_shown(text.old)} is at the wrong place, applied before or behind what it must not be:"
+        f"{shown(text.old)} is at the wrong place, applied before or behind what it must not be:"
         f" too early or too late, in {text.where}"
     )
 
@@ -239,30 +234,25 @@ def _layout_of_two(text: ChangedText) -> str:
 
 def _square(text: ChangedText) -> str:
     return (
-        f"the squares are those of {_shown(text.old)}, not of {_shown(text.new)}: what was added to"
+        f"the squares are those of {shown(text.old)}, not of {shown(text.new)}: what was added to"
         f" it or subtracted from it (such as a residual or a mean) is missing, in {text.where}"
     )
 
 
 def _precision(text: ChangedText) -> str:
     return (
-        f"values are rounded to lower precision, such as half or bfloat16 ({_shown(text.old)}), in"
+        f"values are rounded to lower precision, such as half or bfloat16 ({shown(text.old)}), in"
         f" {text.where}"
     )
 
 
-def _shown(text: str) -> str:
-    short = " ".join(text.split())
-    return f'"{short if len(short) <= 70 else short[:67] + "..."}"'
-
-
 _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
-    ("number of the plan", _fixed("a number of the launch plan is wrong:")),
+    ("number of the plan", fixed("a number of the launch plan is wrong:")),
     ("number for a name", _name),
     ("number", number_words),
-    ("power of two", _fixed("a number of the launch plan must be a power of two:")),
+    ("power of two", fixed("a number of the launch plan must be a power of two:")),
     ("float zero", _begins),
-    ("float", _fixed("the constant is wrong in")),
+    ("float", fixed("the constant is wrong in")),
     ("name for a number", _name),
     ("name for a float", _name),
     ("name for zero", _name),
@@ -274,14 +264,14 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("grid rounded down", _grid),
     (
         "grid by one",
-        _fixed("the grid is off by one: blocks are missing, whose elements are never written, in"),
+        fixed("the grid is off by one: blocks are missing, whose elements are never written, in"),
     ),
     (
         "grid without",
-        _fixed("the grid is wrong, such as too small, so that blocks are missing, in"),
+        fixed("the grid is wrong, such as too small, so that blocks are missing, in"),
     ),
     ("grid for", _name),
-    ("grid", _fixed("the grid is wrong in")),
+    ("grid", fixed("the grid is wrong in")),
     ("axis of the grid", _name),
     ("block for thread", _name),
     ("expression for a name", _name),
@@ -294,11 +284,11 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("operator", _operator),
     ("factor too many", _too_many),
     ("term too many", _too_many),
-    ("condition too many", _fixed("a condition is too many, so that some are left out, in")),
-    ("condition dropped", _fixed("a condition is too many, so that some are left out, in")),
-    ("condition", _fixed("the condition is wrong in")),
+    ("condition too many", fixed("a condition is too many, so that some are left out, in")),
+    ("condition dropped", fixed("a condition is too many, so that some are left out, in")),
+    ("condition", fixed("the condition is wrong in")),
     ("factor of another", _missing),
-    ("factor of too many", _fixed("the factor is applied to one term too many in")),
+    ("factor of too many", fixed("the factor is applied to one term too many in")),
     ("factor missing", _missing),
     ("divisor missing", _missing),
     ("summand missing", _missing),
@@ -311,16 +301,17 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("bound of whole tiles", _whole_tiles),
     ("bound of the mask", _mask),
     ("mask", _mask),
+    ("case of a mask", _mask),
     ("comparison", _comparison),
     ("sign", _sign),
-    ("negation", _fixed("the sign or the negation is too many in")),
-    ("value negated", _fixed("the sign is wrong, a minus is missing, in")),
+    ("negation", fixed("the sign or the negation is too many in")),
+    ("value negated", fixed("the sign is wrong, a minus is missing, in")),
     ("assignment", _assignment),
     ("call missing", _call_missing),
     ("limit missing", _call_missing),
     (
         "conversions with bits",
-        _fixed("values, such as sums, are cut to lower precision (half, bfloat16) in"),
+        fixed("values, such as sums, are cut to lower precision (half, bfloat16) in"),
     ),
     ("conversion", _call_too_many),
     ("two conversions", _precision),
@@ -330,39 +321,43 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("layout of two", _layout_of_two),
     ("square of another", _square),
     ("square not centred", _square),
-    ("condition of a value", _fixed("what must not count is counted (a guard is missing) in")),
-    ("bound missing", _fixed("a bound is missing (min or max), so that it runs over the end, in")),
-    ("clamp missing", _fixed("a limit is missing, the value is not clamped, in")),
+    ("condition of a value", fixed("what must not count is counted (a guard is missing) in")),
+    ("bound of a condition", fixed("a bound is missing: what is beyond the end counts too, in")),
+    ("bound missing", fixed("a bound is missing (min or max), so that it runs over the end, in")),
+    ("clamp missing", fixed("a limit is missing, the value is not clamped, in")),
     ("reset", _reset),
     ("row of an index", _missing),
     ("begin of a row", _row),
-    ("range of a loop", _fixed("the loop runs over the wrong ones, shifted or too many, in")),
+    ("range of a loop", fixed("the loop runs over the wrong ones, shifted or too many, in")),
     ("case of a flag", _case),
-    ("index that", _fixed("the index comes back, so that some count more than once, in")),
+    ("index that", fixed("the index comes back, so that some count more than once, in")),
     ("term moved", _moved),
     ("terms exchanged", _exchanged),
+    ("exchanged with", _exchanged),
+    ("indices exchanged", _exchanged),
+    *PLACE_MEANINGS,
     (
         "coordinates",
-        _fixed("the lanes are numbered wrongly (rows and columns of a fragment are mixed up) in"),
+        fixed("the lanes are numbered wrongly (rows and columns of a fragment are mixed up) in"),
     ),
-    ("stride of", _fixed("the places are in another order, interleaved, rows are mixed up, in")),
-    ("operand negated", _fixed("the sign is wrong, a minus is missing, in")),
+    ("stride of", fixed("the places are in another order, interleaved, rows are mixed up, in")),
+    ("operand negated", fixed("the sign is wrong, a minus is missing, in")),
     ("call dropped", _call_too_many),
-    ("cast", _fixed("a cast (to unsigned, or to another type) is too many in")),
-    ("brackets", _fixed("the brackets are wrong: what is in them is applied to too much, in")),
-    ("bracket moved", _fixed("the brackets are wrong: a term is on the wrong side of them, in")),
-    ("swizzle", _fixed("the XOR swizzle is missing in")),
+    ("cast", fixed("a cast (to unsigned, or to another type) is too many in")),
+    ("brackets", fixed("the brackets are wrong: what is in them is applied to too much, in")),
+    ("bracket moved", fixed("the brackets are wrong: a term is on the wrong side of them, in")),
+    ("swizzle", fixed("the XOR swizzle is missing in")),
     ("index", _index),
     (
         "barrier",
-        _fixed(
+        fixed(
             "a barrier is missing: threads read shared memory before others have written it, or"
             " overwrite what they still read, at"
         ),
     ),
     ("statement missing", _statement_missing),
     ("rescaling", _rescaling),
-    ("statement dropped", _fixed("a statement is too many:")),
-    ("return", _fixed("threads return too early, so that their elements are never written:")),
-    ("guard", _fixed("every thread does what one of them should: a condition is missing for")),
+    ("statement dropped", fixed("a statement is too many:")),
+    ("return", fixed("threads return too early, so that their elements are never written:")),
+    ("guard", fixed("every thread does what one of them should: a condition is missing for")),
 )

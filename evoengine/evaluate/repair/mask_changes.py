@@ -21,7 +21,33 @@ def mask_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(first, last, new, "mask missing")
             if "&&" not in own and "||" not in own:
                 yield code.replaced(first, last, comparison, "mask of other positions")
+        yield from _bounds(code, first, last)
     yield from _lower_bounds(code)
+
+
+def _bounds(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
+    """A variable of a condition compared with one more: a size, or a position under a flag."""
+    own = code.tokens.source(first, last)
+    items = dict.fromkeys(
+        code.names.at(place)
+        for place in range(first, last + 1)
+        if code.tokens.kind(place) == "name" and not code.in_index(place)
+    )
+    compared = [item for item in items if item is not None and item.sort == "int"]
+    inside = [item for item in compared if not item.is_parameter and not item.name.isupper()]
+    visible = [item for item in code.visible(first, "int") if item not in compared]
+    sizes = [item.name for item in visible if item.is_parameter or item.name.isupper()]
+    near = [item.name for item in visible if item.name not in sizes][:_NEAREST]
+    flags = _flags(code, first)
+    for name in [item.name for item in inside]:
+        for size in sizes:
+            if size not in flags:
+                new = f"({own}) && {name} < {size}"
+                yield code.replaced(first, last, new, "bound of a condition missing")
+        for other in near if ">" in own else ():
+            for flag in flags:
+                new = f"({own}) || ({flag} && {name} > {other})"
+                yield code.replaced(first, last, new, "case of a mask missing")
 
 
 def _comparisons(code: KernelCode, position: int) -> Iterator[str]:

@@ -77,7 +77,7 @@ def _exchanged(code: KernelCode) -> Iterator[SourceChange]:
             if tokens.text(position) == "+" and code.extents.is_binary(position):
                 left = code.extents.operand_before(position)
                 for begin, end in (
-                    (_last_summand(code, left), left[1]),
+                    (last_summand(code, left), left[1]),
                     code.extents.operand_behind(position),
                 ):
                     if begin < end:
@@ -90,7 +90,7 @@ def _exchanged(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.replaced(begin, end, new, "terms exchanged")
 
 
-def _last_summand(code: KernelCode, pair: tuple[int, int]) -> int:
+def last_summand(code: KernelCode, pair: tuple[int, int]) -> int:
     """The first token of the last summand of a sum."""
     tokens, place = code.tokens, pair[1]
     while place > pair[0]:

@@ -106,3 +106,6 @@ def _fraction(code: KernelCode, position: int, known: list[str]) -> Iterator[Sou
             yield code.replaced(position, position, other_text, "float of the kernel")
     for item in code.visible(position, "float"):
         yield code.replaced(position, position, item.name, "name for a float")
+        if value == 1:
+            new = f"1.0f / {item.name}"
+            yield code.replaced(position, position, new, "reciprocal for a float")

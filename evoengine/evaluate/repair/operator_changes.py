@@ -62,6 +62,7 @@ def operator_changes(code: KernelCode) -> Iterator[SourceChange]:
         elif text in ("-", "!") and not code.extents.ends_operand(position - 1):
             yield code.replaced(position, position, "", "negation dropped")
     yield from _whole_tiles(code)
+    yield from _by_one(code)
     yield from _all_of_statement(code)
     yield from _negated(code)
 
@@ -100,6 +101,19 @@ def _whole_tiles(code: KernelCode) -> Iterator[SourceChange]:
             above, below = tokens.source(*left), tokens.source(*right)
             new = f"(({above}) + ({below}) - 1) / {below}"
             yield code.replaced(left[0], right[1], new, "quotient rounded down")
+
+
+def _by_one(code: KernelCode) -> Iterator[SourceChange]:
+    """a == b - 1 made a < b, and the like: another comparison, without one more or less."""
+    tokens = code.tokens
+    for position, token in enumerate(tokens.tokens):
+        if token.text not in _COMPARISONS or not code.extents.is_binary(position):
+            continue
+        first, last = code.extents.operand_behind(position)
+        if tokens.text(last) == "1" and tokens.text(last - 1) in ("-", "+") and first < last - 1:
+            for other in _COMPARISONS[token.text]:
+                new = f"{other} {tokens.source(first, last - 2)}"
+                yield code.replaced(position, last, new, "comparison without one")
 
 
 def _all_of_statement(code: KernelCode) -> Iterator[SourceChange]:

@@ -37,6 +37,7 @@ def _loops(code: KernelCode) -> Iterator[SourceChange]:
         ]
         if len(ends) != 2 or len(begin) != 1 or tokens.text(ends[0] + 2) not in ("<", "<="):
             continue
+        yield from _below(code, ends[0] + 2, ends[1] - 1)
         first, bound = (begin[0] + 1, ends[0] - 1), (ends[0] + 3, ends[1] - 1)
         if tokens.source(*first) == "0" or bound[0] > bound[1]:
             continue
@@ -44,6 +45,15 @@ def _loops(code: KernelCode) -> Iterator[SourceChange]:
             if item.name != tokens.source(*bound):
                 pair = [code.replaced(*first, "0", ""), code.replaced(*bound, item.name, "")]
                 yield together(pair, "range of a loop")
+
+
+def _below(code: KernelCode, sign: int, last: int) -> Iterator[SourceChange]:
+    """i <= a made i < N, and the other way round."""
+    other = "<" if code.tokens.text(sign) == "<=" else "<="
+    for item in code.visible(sign, "int"):
+        sized = item.is_parameter or item.name.isupper()
+        if sized == (other == "<") and sign < last:
+            yield code.replaced(sign, last, f"{other} {item.name}", "end of a loop")
 
 
 def _flags(code: KernelCode) -> Iterator[SourceChange]:
@@ -87,6 +97,7 @@ def _wrapped(code: KernelCode) -> Iterator[SourceChange]:
 
 def _rows(code: KernelCode) -> Iterator[SourceChange]:
     """i made row * N + i in a product, where row * N is a product of the kernel."""
+    yield from _grid_rows(code)
     tokens = code.tokens
     rows = _row_products(code)
     for position, last, sort in code.atoms():
@@ -103,6 +114,30 @@ def _rows(code: KernelCode) -> Iterator[SourceChange]:
             if row != name and {row, size} <= {item.name for item in code.visible(first, "int")}:
                 new = f"(size_t({row}) * {size} + {name})"
                 yield code.replaced(first, end, new, "begin of a row missing")
+
+
+def _grid_rows(code: KernelCode) -> Iterator[SourceChange]:
+    """The same where the row is that of the block: i made blockIdx.z * N + i in a product."""
+    tokens = code.tokens
+    known: dict[tuple[str, str], None] = {}
+    for first, last, _ in code.atoms():
+        sign = last + 2 if tokens.text(last + 1) == ")" else last + 1
+        size = code.names.at(sign + 1) if tokens.kind(sign + 1) == "name" else None
+        by_size = size is not None and size.sort == "int"
+        if last == first + 2 and tokens.text(sign) == "*" and by_size:
+            known[tokens.source(first, last), tokens.text(sign + 1)] = None
+        elif last == first + 2 and tokens.text(sign) == "*" and tokens.text(sign + 1) == "gridDim":
+            known[tokens.source(first, last), tokens.source(sign + 1, sign + 3)] = None
+    for first, last, sort in code.atoms():
+        own = code.names.at(first) if first == last else None
+        is_place = last == first + 2 or (own is not None and not own.is_parameter)
+        if sort != "int" or not is_place or not code.function_places[first]:
+            continue
+        text = tokens.source(first, last)
+        for row, size_name in list(known)[:_MOST_ROWS]:
+            if row != text and (code.in_index(first) or tokens.text(last + 1) in ("*", ")")):
+                new = f"(size_t({row}) * {size_name} + {text})"
+                yield code.replaced(first, last, new, "row of the block missing")
 
 
 def _row_products(code: KernelCode) -> list[tuple[str, str]]:

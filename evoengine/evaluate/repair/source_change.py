@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class SourceChange:
     """`new` in place of what stands from `start` to `end` of the source.
 
-    `kind` says what sort of mistake it mends; change_order.WEIGHTS has the likely ones, and
+    `kind` says what sort of mistake it mends; change_weights.WEIGHTS has the likely ones, and
     change_meaning the words for each. A mistake that was written down in several places is mended
     in all of them: `others` do not overlap with it, nor with one another.
     """

@@ -36,6 +36,15 @@ class Token:
         return self.start + len(self.text)
 
 
+def words(code: str) -> tuple[str, ...]:
+    """The texts of the tokens of a code."""
+    return tuple(
+        found[0]
+        for found in _TOKEN.finditer(code)
+        if found.lastgroup not in ("space", "directive", "define")
+    )
+
+
 class TokenList:
     """The tokens of a code without comments and directives; #define is left out, its body is in."""
 

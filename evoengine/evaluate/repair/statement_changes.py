@@ -32,7 +32,9 @@ def _barriers(code: KernelCode) -> Iterator[SourceChange]:
         around = tokens.enclosing[position]
         in_head = around >= 0 and tokens.text(around) in ("(", "[")
         if ends and not in_head and tokens.text(position + 1) not in (")", ",", "else", ";"):
-            yield code.inserted(position, " __syncthreads();", "barrier missing")
+            closes = text == "}" or tokens.text(position + 1) in ("}", "for")
+            kind = "barrier missing, beside a loop" if closes else "barrier missing"
+            yield code.inserted(position, " __syncthreads();", kind)
 
 
 def _dropped(code: KernelCode) -> Iterator[SourceChange]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.expression_extents import PRECEDENCE
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
+_WHOLE_VECTOR = re.compile(r"u?(int|char|short|long)\d")
+_LOADS = ("__ldg", "__ldcg", "__ldcs", "__ldca", "__ldcv")
 _LONGEST_TERM = 14  # tokens: longer ones are seldom repeated
 _MOST_TERMS = 60  # of a kernel, the shortest first
 _NEAREST = 6  # variables, the last declared first
@@ -17,6 +21,7 @@ def term_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Operands dropped, and terms of other expressions of the kernel added."""
     yield from _dropped(code)
     yield from _added_names(code)
+    yield from _shifted_factors(code)
     yield from _added_terms(code)
     yield from _swizzled(code)
     yield from _rows(code)
@@ -190,12 +195,22 @@ def sorts_between(code: KernelCode, first: int, last: int) -> set[str]:
         elif code.tokens.kind(place) == "name":
             item = code.names.at(place)
             if item is not None:
-                is_element = item.sort == "pointer" and code.tokens.text(place + 1) == "["
-                found.add("array" if is_element else item.sort)
+                found.add(_sort_of_use(code, item, place))
             elif code.tokens.text(place) in ("threadIdx", "blockIdx"):
                 found.add("int")
         place += 1
     return found
+
+
+def _sort_of_use(code: KernelCode, item: DeclaredName, place: int) -> str:
+    """The sort of what is read of a variable: of an element, or of a member of a vector."""
+    following = code.tokens.text(place + 1)
+    is_loaded = code.tokens.text(place - 2) in _LOADS and code.tokens.text(place - 1) == "("
+    if item.sort == "pointer" and (following == "[" or is_loaded):
+        return "array"
+    if following == "." and item.sort not in ("int", "float", "pointer", "array"):
+        return "int" if _WHOLE_VECTOR.match(item.sort) else "float"
+    return item.sort
 
 
 def _added_integers(
@@ -213,6 +228,23 @@ def _added_integers(
         if sized:
             for sign in ("*", "/", "%"):
                 yield _times(code, first, last, f"{sign} {item.name}", "factor missing, int")
+
+
+def _shifted_factors(code: KernelCode) -> Iterator[SourceChange]:
+    """x * y made (x - z) * y: a mean or a zero point that is not subtracted."""
+    tokens = code.tokens
+    for position in range(len(tokens)):
+        if tokens.text(position) != "*" or not code.extents.is_binary(position):
+            continue
+        first, last = code.extents.operand_before(position)
+        is_bare = code.extents.postfix(first) == last and code.function_places[position]
+        if first > last or not is_bare or not sorts_between(code, first, last) & {"float", "array"}:
+            continue
+        text = tokens.source(first, last)
+        for item in code.visible(first, "float")[:_NEAREST]:
+            if item.name != text:
+                new = f"({text} - {item.name})"
+                yield code.replaced(first, last, new, "summand missing in a factor")
 
 
 def _added_floats(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
@@ -258,6 +290,8 @@ def _added_terms(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.inserted(last, f" - {text}", "term of another place, float")
             else:
                 yield code.inserted(last, f" + {text}", "term of another place, int")
+                if "-" in own:
+                    yield code.inserted(last, f" - {text}", "term of another place, int")
 
 
 def _terms(code: KernelCode) -> list[tuple[str, tuple[int, int], bool]]:

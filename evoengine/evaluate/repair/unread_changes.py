@@ -24,6 +24,17 @@ def unread_changes(code: KernelCode) -> Iterator[SourceChange]:
                 continue
             for text in _elements(code, item, first):
                 yield from _put(code, first, last, text)
+        yield from _looked_up(code, item)
+
+
+def _looked_up(code: KernelCode, item: DeclaredName) -> Iterator[SourceChange]:
+    """Places looked up in a table of whole numbers: i made position[i]."""
+    if item.sort != "pointer" or not {"int", "long", "unsigned"} & set(_type_words(code, item)):
+        return
+    for first, last, sort in code.atoms():
+        if sort == "int" and item.position < first <= item.last and code.function_places[first]:
+            text = f"{item.name}[{code.tokens.source(first, last)}]"
+            yield code.replaced(first, last, text, "table that is read nowhere")
 
 
 def _put(code: KernelCode, first: int, last: int, text: str) -> Iterator[SourceChange]:

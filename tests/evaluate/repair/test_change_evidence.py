@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence, Evidence
 from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -23,7 +25,7 @@ def test_a_change_that_reads_what_nothing_reads_is_known() -> None:
 
 
 def test_words_that_follow_one_another_elsewhere_are_familiar() -> None:
-    assert evidence_of(("threadIdx.x / 32", "threadIdx.y / 32")) == Evidence()
+    assert not evidence_of(("threadIdx.x / 32", "threadIdx.y / 32")).is_familiar
     known = candidate(("threadIdx.x < ROWS && first", "threadIdx.x < ROWS && warp"))
     start = known.source.index("&& warp") + 3
     change = SourceChange(start, start + len("warp"), "first", "by hand")
@@ -31,6 +33,27 @@ def test_words_that_follow_one_another_elsewhere_are_familiar() -> None:
     start = known.source.index("out[first + threadIdx")
     same = SourceChange(start, start + len("out[first"), "out[first", "by hand")
     assert ChangeEvidence(code_of(known)).of(same).is_familiar
+
+
+def test_a_change_after_which_nothing_reads_a_variable_is_known() -> None:
+    known = candidate()
+    start = known.source.index(" * scale;")
+    dropped = SourceChange(start, start + len(" * scale"), "", "by hand")
+    assert ChangeEvidence(code_of(known)).of(dropped).leaves_unread
+    read_again = replace(dropped, new=" / scale")
+    assert not ChangeEvidence(code_of(known)).of(read_again).leaves_unread
+
+
+def test_a_change_without_a_name_has_no_evidence() -> None:
+    assert evidence_of(("c += 32", "c += 64")) == Evidence()
+
+
+def test_a_variable_that_is_read_once_is_rare() -> None:
+    known = candidate()
+    start = known.source.index(" * scale;")
+    added = SourceChange(start, start, " * value", "by hand")
+    assert ChangeEvidence(code_of(known)).of(added).is_rare is False  # in three places
+    assert ChangeEvidence(code_of(known)).of(replace(added, new=" * top")).is_rare
 
 
 def test_a_factor_that_nothing_reads_comes_before_others_that_could_be_missing() -> None:

@@ -23,6 +23,13 @@ REACHED = [
     ("bugs_second", "scores_lanes_misread", "coordinates of a lane"),
     ("bugs_fourth", "keys_of_the_first_batch", "begin of a row"),
     ("bugs_fourth", "rows_truncated", "call in a cast"),
+    ("bugs", "adamw_betas_swapped", "args exchanged, one a line"),
+    ("bugs_second", "gqa_heads_modulo", "groups for turns"),
+    ("bugs_second", "gqa_keys_of_first_batch", "row of the block"),
+    ("bugs_second", "rotary_pairs_interleaved", "layout of two variables"),
+    ("bugs_second", "scatter_without_atomic", "atomic addition"),
+    ("bugs_third", "tickets_never_start_again", "counter"),
+    ("bugs_fourth", "ahead_quarters_change_places", "tiles of a fragment"),
 ]
 
 

@@ -1,0 +1,81 @@
+"""What changes of places say: of strides, of what is exchanged, of what blocks share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from evoengine.evaluate.repair.changed_text import ChangedText
+
+
+def fixed(words: str) -> Callable[[ChangedText], str]:
+    return lambda text: f"{words} {text.where}"
+
+
+def shown(text: str) -> str:
+    short = " ".join(text.split())
+    return f'"{short if len(short) <= 70 else short[:67] + "..."}"'
+
+
+def _part(text: ChangedText) -> str:
+    return (
+        f"{shown(text.old)} is computed where {shown(text.new)} alone was meant (wrapped, clamped,"
+        f" shifted or rounded) in {text.where}"
+    )
+
+
+def _same_place(text: ChangedText) -> str:
+    by = text.added.lstrip("+ ")
+    return (
+        f"the same place is read twice, the one {by} behind it never: a half of it repeats, in"
+        f" {text.where}"
+    )
+
+
+def _block_row(text: ChangedText) -> str:
+    row = re.search(r"blockIdx\.\w", text.new)
+    return (
+        f"{row[0] if row else 'the block'} is ignored: all blocks take the rows of the first one"
+        f" (such as the first batch or head), in {text.where}"
+    )
+
+
+# the begin of a kind, and what it means
+PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
+    (
+        "coordinates exchanged",
+        fixed("two coordinates are exchanged: rows and columns of a fragment are mixed up, in"),
+    ),
+    (
+        "tiles of a fragment",
+        fixed("two 8x8 tiles of a fragment are exchanged (the addresses of ldmatrix) in"),
+    ),
+    ("value of", fixed("a value that the launch plan computes is wrong:")),
+    ("atomic", fixed("blocks or threads overwrite one another's sums, atomicAdd is missing, in")),
+    (
+        "counter",
+        fixed("a counter is not reset: it keeps its value for the next launch, and begins wrong,"),
+    ),
+    ("too many copies", fixed("a copy is read before it is complete: the wait is too weak, in")),
+    ("two operations", _part),
+    ("square of it", fixed("it is not squared: the magnitude or root is taken, in")),
+    (
+        "index transposed",
+        fixed("the matrix is read transposed, rows for columns, or with the wrong pitch, in"),
+    ),
+    (
+        "groups for turns",
+        fixed(
+            "index i % n and i / (size of a group) are confused (heads in turns or in groups) in"
+        ),
+    ),
+    ("same place twice", _same_place),
+    ("offset of another", fixed("the pointer is moved to the place of another tensor, in")),
+    ("end of a loop", fixed("the loop ends too early or too late: some are left out, in")),
+    ("row of the block", _block_row),
+    (
+        "table",
+        fixed("a table of places (indices, positions) is ignored, nothing reads it, in"),
+    ),
+    ("reciprocal for", fixed("it is not divided by its sum or norm, not normalised, in")),
+)
