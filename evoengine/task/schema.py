@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -289,7 +289,7 @@ class Task(Frozen):
             return False
         return True
 
-    def most_elements(self, sizes: Case) -> int:
+    def most_elements(self, sizes: Mapping[str, Value]) -> int:
         """The elements of the largest tensor of a case."""
         shapes = [spec.shape for specs in (self.inputs, self.outputs) for spec in specs.values()]
         return max(math.prod(shape_of(it, dict(sizes))) for it in shapes if it is not None)

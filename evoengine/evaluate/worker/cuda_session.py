@@ -19,6 +19,7 @@ from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
 from evoengine.evaluate.worker.cuda.gpu_harness import GpuHarness
 from evoengine.evaluate.worker.cuda.gpu_monitor import monitor_of
+from evoengine.evaluate.worker.cuda.harness.gpu_token import GpuToken
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
 from evoengine.evaluate.worker.cuda.input_pool import InputPool
 from evoengine.evaluate.worker.cuda.raced_timing import RacedTiming
@@ -58,13 +59,15 @@ class CudaSession:
         self._runners = RunnerTable(runners)
         try:
             device = torch.device("cuda", ordinal)
-            torch.cuda.set_device(device)
-            cupy.cuda.Device(ordinal).use()
-            # A stream of our own: graphs cannot be captured on the default one. It stays current
-            # for the whole session.
-            self.stream = torch.cuda.Stream(device)
-            torch.cuda.set_stream(self.stream)
-            self._harness = harness = GpuHarness(ordinal, self.stream)
+            # what this process takes is no candidate's of another grader
+            with GpuToken(ordinal).starting():
+                torch.cuda.set_device(device)
+                cupy.cuda.Device(ordinal).use()
+                # A stream of our own: graphs cannot be captured on the default one. It stays
+                # current for the whole session.
+                self.stream = torch.cuda.Stream(device)
+                torch.cuda.set_stream(self.stream)
+                self._harness = harness = GpuHarness(ordinal, self.stream)
         except (AssertionError, RuntimeError, VirtualMemoryError, *CUDA_ERRORS) as error:
             raise DeviceError(
                 f"cuda:{ordinal} cannot be used: {str(error).strip().splitlines()[0]}"

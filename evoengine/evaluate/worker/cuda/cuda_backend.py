@@ -6,7 +6,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -137,21 +137,30 @@ class CudaBackend:
         grader starts, the first one must not wait for all of it.
         """
         case, token = compiled.plan.case, self.harness.token
-        if self._peaks is None:
-            with token.held():
-                self._device_peaks()  # before a candidate's buffers take memory
-        if not self.pool.holds(case):
-            # what the sets take is no candidate's of another grader; nobody has tried whether the
-            # reference's indices are within range on a small case that no task file has
-            is_tried = case in self.task.all_cases
-            with token.starting(), nullcontext() if is_tried else CheckedIndices():  # type: ignore[no-untyped-call]
-                self.pool.sets(case, token.shared)
         baseline = job.baselines.get(case)
-        if baseline is not None and not self.all_baselines.is_known(case, baseline):
-            self.all_baselines.import_compiler(case, baseline)
-            with token.held():
-                # builds it, if its time was kept from an earlier run
-                self.all_baselines.rough_us(case, baseline)
+        is_known = baseline is None or self.all_baselines.is_known(case, baseline)
+        if self._peaks is not None and self.pool.holds(case) and is_known:
+            return
+        with token.starting():  # what all this takes is no candidate's of another grader
+            if self._peaks is None:
+                with token.held():
+                    self._device_peaks()  # before a candidate's buffers take memory
+            if not self.pool.holds(case):
+                self._make_sets(case)
+            if baseline is not None and not is_known:
+                self.all_baselines.import_compiler(case, baseline)
+                with token.held():
+                    # builds it, if its time was kept from an earlier run
+                    self.all_baselines.rough_us(case, baseline)
+
+    def _make_sets(self, case: str) -> None:
+        if case in self.task.all_cases:
+            self.pool.sets(case, self.harness.token.shared)
+            return
+        # A small case takes milliseconds, so one turn is enough. No task file has it: nobody knows
+        # whether the reference's indices are within range there.
+        with self.harness.token.shared(), CheckedIndices():  # type: ignore[no-untyped-call]
+            self.pool.sets(case)
 
     def check(self, compiled: CompiledCase, job: Job, announce: Announce) -> CaseCheck:
         """Replays, hot and cold in a random order, until every set of the pool was given; of a case

@@ -20,6 +20,10 @@ from evoengine.protocols import CompiledCase, Job
 from evoengine.records import CaseCheck, Forensics
 from evoengine.task.schema import Task
 
+# A reference of no larger tensors is computed again on the CPU. A GPU would take as long for its
+# launches, and each time wait until nobody else holds it.
+MOST_ON_CPU = 1 << 18
+
 # Faults of the analysis, and of a reference on inputs that it was not written for: they cost a
 # candidate its diagnosis, and nothing else.
 FAULTS: tuple[type[Exception], ...] = (
@@ -48,7 +52,7 @@ class Examiner:
         processor: Processor = ON_CPU,
     ) -> None:
         """`seconds` limits the analysis of one result, without its further launches; on
-        `processor` references are computed again.
+        `processor` references are computed again, if their tensors are large.
         """
         self._task = task
         self._functions = functions
@@ -96,15 +100,18 @@ class Examiner:
             relaunches, problem = self._relaunched(compiled, job, call, announce)
             announce(f"diagnosing {shown(compiled)}", False)
             known = Circumstances(compiled.plan, check, tuple(passed), relaunches)
-            found = investigate(
-                self._task, self._functions, call, known, self._seconds, self._processor
-            )
+            processor = self._processor_for(compiled.plan.case)
+            found = investigate(self._task, self._functions, call, known, self._seconds, processor)
         except self._faults as error:
             return _nothing(check, f"forensics failed: {type(error).__name__}: {_line(error)}")
         if problem:
             whole = "; ".join(filter(None, (found.problem, problem)))
             return found.model_copy(update={"problem": whole})
         return found
+
+    def _processor_for(self, case: str) -> Processor:
+        is_small = self._task.most_elements(self._task.scope(case)) <= MOST_ON_CPU
+        return ON_CPU if is_small else self._processor
 
     def _relaunched(
         self, compiled: CompiledCase, job: Job, call: WrongCall, announce: Announce

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evoengine.evaluate.worker.candidate_failures import Crashed
+from evoengine.evaluate.worker.forensics import examiner as examiner_module
 from evoengine.evaluate.worker.forensics.examiner import Examiner
 from evoengine.evaluate.worker.forensics.recomputed_reference import Processor
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
@@ -69,6 +72,27 @@ def test_a_device_that_breaks_meanwhile_costs_the_diagnosis_and_is_told() -> Non
     found = examiner.examine(compiled, Job(cases=(), tier="fp16"), check, (), lambda *_: None)
     assert not examiner.has_device
     assert found.problem == "forensics broke the device: CUDA error: device-side assert triggered"
+
+
+@pytest.mark.parametrize(("most", "is_held"), [(examiner_module.MOST_ON_CPU, False), (100, True)])
+def test_small_references_are_computed_again_without_the_device(
+    monkeypatch: pytest.MonkeyPatch, most: int, is_held: bool
+) -> None:
+    turns: list[int] = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        turns.append(1)
+        yield
+
+    monkeypatch.setattr(examiner_module, "MOST_ON_CPU", most)
+    call, check = wrong_call("matmul_fp16", "flat", lambda t, _: t["a"][:, 8:] @ t["b"][8:])
+    compiled = CompiledCase(plan=plan_of("flat"), code_path="", functions={})
+    backend: Any = Scripted(call)
+    task, known = small("matmul_fp16"), functions("matmul_fp16")
+    examiner = Examiner(task, known, backend, processor=Processor(turn=turn))
+    found = examiner.examine(compiled, Job(cases=(), tier="fp16"), check, (), lambda *_: None)
+    assert found.diagnoses and bool(turns) is is_held
 
 
 def test_a_further_launch_that_crashes_costs_only_what_it_would_have_shown() -> None:
