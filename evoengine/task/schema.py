@@ -20,7 +20,7 @@ from evoengine.task.expression import ExpressionError, Value
 from evoengine.task.initial_value import InitialValue, element_bytes
 from evoengine.task.instruction_formats import known_format
 from evoengine.task.names import Name, TaskName
-from evoengine.task.small_cases import small_cases
+from evoengine.task.small_cases import sizes_of
 from evoengine.task.value_types import Formula, FunctionRef
 from evoengine.task.yaml_source import MisplacedError, misplaced_under
 
@@ -277,7 +277,7 @@ class Task(Frozen):
         be a small one of task/small_cases.py.
         """
         known = self.all_cases
-        return dict(known[case] if case in known else small_cases(self)[case])
+        return dict(known[case] if case in known else sizes_of(self, case))
 
     def allows_case(self, sizes: Case) -> bool:
         """Whether `sizes` could be a case of this task."""

@@ -19,6 +19,7 @@ MOST_ELEMENTS = 1 << 17  # of a tensor
 TILE = 128  # a large dimension stays a multiple of what it is: regular cases have no tails
 KEPT = 32  # dimensions up to this, e.g. heads, often stand in some relation to one another
 MOST_ODD = 3
+WITH = " with "  # in a name, which no case of a task file can have
 ODD_SHARE = 5 / 8  # of the regular size
 
 
@@ -56,12 +57,22 @@ def small_cases(task: Task) -> dict[str, Case]:
     )
 
 
+def sizes_of(task: Task, name: str) -> Case:
+    """The sizes of one of them; raises KeyError where `name` is none."""
+    case = name.partition(WITH)[0]
+    for make in (small_case, odd_case) if case in task.cases else ():
+        found = make(task, case)
+        if found is not None and found[0] == name:
+            return found[1]
+    raise KeyError(name)
+
+
 def _named(task: Task, case: str, sizes: Case) -> tuple[str, Case] | None:
     before = task.cases[case]
     changed = ", ".join(f"{name}={value}" for name, value in sizes.items() if value != before[name])
     if not changed or not task.allows_case(sizes):
         return None
-    return f"{case} with {changed}", sizes
+    return f"{case}{WITH}{changed}", sizes
 
 
 def _smaller(task: Task, case: Case) -> Case:

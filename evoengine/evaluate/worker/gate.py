@@ -24,6 +24,10 @@ from evoengine.task.schema import Tolerances
 # A slice may have this many times the relative RMSE of the whole tensor. Slices of honest kernels
 # differ in it: one has a few large values and many that cancel, another does not.
 SLICE_FACTOR = 4.0
+# The relative error of a slice that is left out. Where as much is allowed, because its terms cancel
+# and the trusted implementation does not get it right either, noise is compared with noise: on an
+# H100 that of an honest fp8 attention kernel was 2.1 times the trusted one's.
+LEFT_OUT, NOISE_FACTOR = 1.0, 4.0
 # How many times the error from rounding the inputs otherwise (input_rounding.py) a gate allows
 ROUNDING_FACTOR = 2.0
 
@@ -106,11 +110,14 @@ def _widened(gate: Gate, factor: float, errors: Errors | None) -> Gate:
     ):
         return gate
     rel_rmse = max(gate.rel_rmse, factor * errors.rel_rmse)
+    rel_slice = factor * errors.slice_rel_rmse
+    if rel_slice >= LEFT_OUT:
+        rel_slice = max(rel_slice, NOISE_FACTOR * errors.slice_rel_rmse)
     return Gate(
         atol=max(gate.atol, factor * errors.max_abs),
         rtol=gate.rtol,
         rel_rmse=rel_rmse,
-        rel_slice=max(gate.rel_slice, SLICE_FACTOR * rel_rmse, factor * errors.slice_rel_rmse),
+        rel_slice=max(gate.rel_slice, SLICE_FACTOR * rel_rmse, rel_slice),
     )
 
 

@@ -142,6 +142,17 @@ def test_a_gate_widens_to_a_multiple_of_the_trusted_error_and_never_narrows() ->
 
 
 @pytest.mark.parametrize(
+    ("trusted", "allowed"), [(0.3, 0.6), (0.49, 0.98), (0.5, 2.0), (4.5, 18.0)]
+)
+def test_noise_is_held_to_a_wider_limit_only_where_a_slice_could_be_left_out_anyway(
+    trusted: float, allowed: float
+) -> None:
+    tier = Tier(atol=1e-3, rtol=1e-4, rel_rmse=1e-3, trusted="a.py:f", trusted_factor=2.0)
+    errors = Errors(1e-3, 1e-3, 0, 1, 0, 1e-3, slice_rel_rmse=trusted)
+    assert gate_of(tier, errors).rel_slice == allowed
+
+
+@pytest.mark.parametrize(
     "broken",
     [
         Errors(math.inf, math.inf, 1, 1, 0, math.inf),

@@ -19,14 +19,24 @@ class CheckedIndices(TorchDispatchMode):
     which waits for the device.
     """
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        ranges = _RANGES.get(func.overloadpacket)
-        if ranges is not None:
-            for index, least, end in ranges(*args, **(kwargs or {})):
-                _expect_within(index, least, end)
-        return func(*args, **(kwargs or {}))
+
+def _call_checked(
+    _: CheckedIndices,
+    func: Any,
+    types: Any,
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
+    ranges = _RANGES.get(func.overloadpacket)
+    if ranges is not None:
+        for index, least, end in ranges(*args, **(kwargs or {})):
+            _expect_within(index, least, end)
+    return func(*args, **(kwargs or {}))
+
+
+# torch wraps what the body of such a class defines in a function that imports its compiler on the
+# first call, for one to five seconds.
+CheckedIndices.__torch_dispatch__ = _call_checked  # type: ignore[method-assign,assignment]
 
 
 def _expect_within(index: torch.Tensor, least: int, end: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -65,3 +67,20 @@ def test_gradients_are_computed_as_without() -> None:
         functional.embedding(torch.tensor([1, 1, 2]), table).sum().backward()
     assert table.grad is not None
     assert table.grad[:, 0].tolist() == [0, 2, 1, 0]
+
+
+def test_torchs_compiler_is_not_imported_for_it() -> None:
+    """It takes seconds, in which a grader does nothing else."""
+    code = (
+        "import sys, torch\n"
+        "from evoengine.evaluate.worker.forensics.checked_indices import CheckedIndices\n"
+        "with CheckedIndices():\n"
+        "    torch.ones(3)[torch.tensor([2])]\n"
+        "    try:\n"
+        "        torch.ones(3)[torch.tensor([3])]\n"
+        "    except IndexError as error:\n"
+        "        print(error)\n"
+        "print('torch._dynamo' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "an index is not within -3 and 2\nFalse\n"
