@@ -240,6 +240,9 @@ class Job(Frozen):
     checked: bool = True
     # cases of later jobs on the same candidate, whose code an emulator begins to compile
     upcoming: tuple[CompiledCase, ...] = ()
+    # whether a wrong output of a check is left to a diagnosis where its case has a smaller version,
+    # on which an emulator launches in no time
+    smaller_first: bool = False
     passed: tuple[str, ...] = ()  # of a diagnosis: the cases that were right before this one
     # of `outputs`: all cases are checked, also behind a wrong one, each until one input set
     # was given, of this number; on an emulator a fault counts as a wrong output

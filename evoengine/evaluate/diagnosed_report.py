@@ -1,6 +1,7 @@
-"""The report on a wrong candidate with its diagnosis, which is a job of its own on a GPU.
+"""The report on a wrong candidate with its diagnosis, which is a job of its own.
 
-It takes seconds, in which the grader of first verdicts would keep the next candidate waiting.
+On a GPU it always is: it takes seconds, in which the grader of first verdicts would keep the next
+candidate waiting. On an emulator it is where the case has a smaller version.
 
 The mistake is looked for on a small version of the case first (task/small_cases.py): causes are
 found there that cannot be told from one another in millions of elements, and of a hidden case
@@ -16,7 +17,7 @@ from evoengine.evaluate.hidden_case import forensics_without_sizes
 from evoengine.protocols import CompiledCase, Device, Job, Progress, Purpose, Report
 from evoengine.records import CaseCheck, Forensics, Status
 from evoengine.task.schema import Task
-from evoengine.task.small_cases import odd_cases, small_case
+from evoengine.task.small_cases import smaller_versions
 
 PHASE = "forensics"  # all that the jobs of the diagnosis take, their own checks included
 # each grader has inputs of its own
@@ -46,7 +47,7 @@ async def diagnosed(
         return report
     progress("looking for what is wrong")
     diagnosis = _Diagnosis(report, job, wrong, device, progress)
-    small = await compile_small(small_names(task, wrong))
+    small = await compile_small(smaller_versions(task, wrong.case))
     forensics = await diagnosis.on_small(small) if small else None
     if forensics is None:
         forensics = await diagnosis.on_its_own_case()
@@ -54,16 +55,6 @@ async def diagnosed(
             forensics = forensics and forensics_without_sizes(forensics)
     phases_s = {**report.phases_s, **diagnosis.phases_s}
     return report.model_copy(update={"forensics": forensics, "phases_s": phases_s})
-
-
-def small_names(task: Task, wrong: CaseCheck) -> list[str]:
-    """The small cases on which the candidate may be wrong as well, by name. Which hidden case it is
-    that is wrong, they do not tell.
-    """
-    if wrong.hidden:
-        return odd_cases(task)
-    small = small_case(task, wrong.case)
-    return [] if small is None else [small[0]]
 
 
 class _Diagnosis:
@@ -111,6 +102,7 @@ class _Diagnosis:
             "cases": cases,
             "passed": self._passed,
             "checked": False,
+            "smaller_first": False,
         }
         found = await self._device.run(self._job.model_copy(update=update), self._progress)
         seconds = sum(found.phases_s.values())
@@ -125,7 +117,8 @@ class _Diagnosis:
 
 def _undiagnosed(report: Report, job: Job) -> CaseCheck | None:
     """The check that ended `job`, where its output is wrong and nobody was asked why."""
-    is_asked = job.purpose is Purpose.quick_verdict and report.forensics is None
+    is_left = job.purpose is Purpose.quick_verdict or job.smaller_first
+    is_asked = is_left and report.forensics is None
     if not is_asked or report.status is not Status.wrong_result:
         return None
     return next((check for check in report.checks if not check.ok), None)

@@ -188,11 +188,13 @@ class LocalExecutor:
             )
         phases_s = {"compile": time.monotonic() - started}
         # where times are modelled one process does everything, and a launch takes seconds
-        is_quick = not verify and not self._environment.is_modelled
+        is_modelled = self._environment.is_modelled
+        is_quick = not verify and not is_modelled
         job = Job(
             cases=compiled.cases,
             tier=candidate.plan.precision,
             purpose=Purpose.quick_verdict if is_quick else Purpose.verdict,
+            smaller_first=is_modelled and not verify,
             baselines=self._scored_baselines if search else self._baselines,
             limit=search.score if search else None,
             scored_only=search is not None,

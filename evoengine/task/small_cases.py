@@ -37,8 +37,20 @@ def odd_case(task: Task, case: str) -> tuple[str, Case] | None:
     return _named(task, case, _odd(task, _smaller(task, task.cases[case])))
 
 
-def odd_cases(task: Task) -> list[str]:
-    """The names of a few odd cases that differ in their sizes."""
+def smaller_versions(task: Task, case: str) -> list[str]:
+    """The small cases on which a candidate that is wrong in `case` may be wrong as well, by name.
+
+    For a hidden case they are a few odd ones, always the same: which one is wrong, they do not
+    tell.
+    """
+    if case in task.hidden_cases:
+        return _odd_cases(task)
+    small = small_case(task, case) if case in task.cases else None
+    return [] if small is None else [small[0]]
+
+
+def _odd_cases(task: Task) -> list[str]:
+    """The names of those that differ in their sizes."""
     found: dict[str, Case] = {}
     for case in task.cases:
         named = odd_case(task, case)

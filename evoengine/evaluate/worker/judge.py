@@ -29,6 +29,7 @@ from evoengine.records import (
     Status,
 )
 from evoengine.task.schema import Task
+from evoengine.task.small_cases import smaller_versions
 
 
 class Judge:
@@ -190,9 +191,14 @@ class JobRun:
                 if not found.ok and self.job.only_set is None:
                     self.end(Status.wrong_result, explain(found))
                     break
-        is_quick = self.job.purpose in (Purpose.quick_verdict, Purpose.outputs)
-        if self.status is Status.wrong_result and not is_quick:
+        if self.status is Status.wrong_result and not self._is_left_to_another(found):
             self._examine(compiled, found)
+
+    def _is_left_to_another(self, wrong: CaseCheck) -> bool:
+        """Whether another job says what is wrong, if anybody asks."""
+        if self.job.purpose in (Purpose.quick_verdict, Purpose.outputs):
+            return True
+        return self.job.smaller_first and bool(smaller_versions(self.judge.task, wrong.case))
 
     def _examine(self, compiled: CompiledCase, check: CaseCheck) -> None:
         """Looks for what is wrong with the last wrong call; the verdict stays as it is."""

@@ -228,6 +228,18 @@ def test_a_diagnosis_of_one_case_knows_which_ones_were_right_before_it() -> None
     assert examiner.given == [("odd", ["plain", "flipped"])]
 
 
+@pytest.mark.parametrize(("has_smaller", "examined"), [(True, []), (False, [("odd", ["plain"])])])
+def test_a_wrong_check_is_left_to_a_diagnosis_where_its_case_has_a_smaller_version(
+    monkeypatch: pytest.MonkeyPatch, has_smaller: bool, examined: list[tuple[str, list[str]]]
+) -> None:
+    found = ["plain with N=41"] if has_smaller else []
+    monkeypatch.setattr(judge, "smaller_versions", lambda _, case: found if case == "odd" else [])
+    examiner = NotingExaminer()
+    made = report(ScriptedBackend(wrong_cases=["odd"]), examiner=examiner, smaller_first=True)
+    assert made.status is Status.wrong_result and examiner.given == examined
+    assert (made.forensics is None) is has_smaller
+
+
 def test_a_small_case_that_the_reference_does_not_serve_is_passed_over() -> None:
     examiner = NotingExaminer()
     small = ("plain with N=8", "plain with N=3")

@@ -140,8 +140,8 @@ def test_a_reference_that_underflows_may_be_rounded() -> None:
 def test_trusted_errors_widen_the_limit_of_slices_except_where_the_reference_is_zero() -> None:
     tier = Tier(atol=1.0, rel_rmse=1e-3, trusted="a.py:f", trusted_factor=3.0)
     assert gate_of(tier, None).rel_slice == pytest.approx(4e-3)
-    wide = Errors(0.0, 1e-4, 0, 1, 0, 0.0, (0,), 0.5)
-    assert gate_of(tier, wide).rel_slice == pytest.approx(1.5)
+    wide = Errors(0.0, 1e-4, 0, 1, 0, 0.0, (0,), 0.3)
+    assert gate_of(tier, wide).rel_slice == pytest.approx(0.9)
     assert gate_of(tier, Errors(0.0, 1e-2, 0, 1, 0, 0.0)).rel_slice == pytest.approx(0.12)
     reference = torch.tensor([[1.0], [0.0]], dtype=torch.float64).expand(2, 64).contiguous()
     out = reference + torch.tensor([[0.01], [0.01]])
