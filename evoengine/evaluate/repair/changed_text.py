@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from evoengine.evaluate.repair.change_place import ChangePlace
 from evoengine.evaluate.repair.source_change import SourceChange
 
+LONGEST = 90  # characters of a text that is shown
+
+
+def quoted(text: str, most: int = LONGEST) -> str:
+    """`text` on one line in quotes, cut to so many characters."""
+    short = " ".join(text.split())
+    return f'"{short}"' if len(short) <= most else f'"{short[: most - 3]}..."'
+
 
 @dataclass(frozen=True)
 class ChangedText:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from evoengine.evaluate.repair.changed_text import ChangedText
+from evoengine.evaluate.repair.changed_text import ChangedText, quoted
+
+_LONGEST = 70  # characters of a text that is shown
 
 
 def fixed(words: str) -> Callable[[ChangedText], str]:
@@ -13,8 +15,7 @@ def fixed(words: str) -> Callable[[ChangedText], str]:
 
 
 def shown(text: str) -> str:
-    short = " ".join(text.split())
-    return f'"{short if len(short) <= 70 else short[:67] + "..."}"'
+    return quoted(text, _LONGEST)
 
 
 def _part(text: ChangedText) -> str:

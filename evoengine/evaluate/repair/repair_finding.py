@@ -6,14 +6,13 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_meaning import meaning
 from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.change_place import ChangePlace, place_of
-from evoengine.evaluate.repair.changed_text import ChangedText
+from evoengine.evaluate.repair.changed_text import LONGEST, ChangedText, quoted
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
 from evoengine.records import Diagnosis, DiagnosisKind
 
-_LONGEST = 90  # characters of a text that is shown
 _SHORTEST = 8  # shorter ones are shown with some of their line
 
 
@@ -49,7 +48,7 @@ def _sentence(candidate: Candidate, change: SourceChange, old: str, new: str, ot
     text = ChangedText(change, candidate.source[change.start : change.end], place, (old, new))
     more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
     return (
-        f"Line {change.line(candidate.source)}: with {_quoted(new)} in place of {_quoted(old)}"
+        f"Line {change.line(candidate.source)}: with {quoted(new)} in place of {quoted(old)}"
         f"{_along(candidate, change)} every output of every case is right{more}: {meaning(text)}."
     )
 
@@ -63,14 +62,14 @@ def _along(candidate: Candidate, change: SourceChange) -> str:
     if {item.new for item in change.pieces} == {change.new}:
         count = len(change.others)
         return f" and alike in {count} other place{'s' * (count > 1)}"
-    return f", and in line {other.line(candidate.source)} {_quoted(other.new)} for {_quoted(old)},"
+    return f", and in line {other.line(candidate.source)} {quoted(other.new)} for {quoted(old)},"
 
 
 def _texts(candidate: Candidate, change: SourceChange) -> tuple[str, str]:
     """What stands there before and after, as a whole value or statement where it is short."""
     code = kernel_code(candidate)
     whole = switched(code, change)
-    if whole is not None and _SHORTEST <= whole.end - whole.start <= _LONGEST:
+    if whole is not None and _SHORTEST <= whole.end - whole.start <= LONGEST:
         return candidate.source[whole.start : whole.end], whole.new
     start, end = _grown(code, change)
     before, after = candidate.source[start : change.start], candidate.source[change.end : end]
@@ -84,8 +83,3 @@ def _grown(code: KernelCode, change: SourceChange) -> tuple[int, int]:
     end = source.find("\n", change.end)
     end = len(source) if end < 0 else end
     return max(begin, change.start - 30), min(end, change.end + 30)
-
-
-def _quoted(text: str) -> str:
-    short = " ".join(text.split())
-    return f'"{short}"' if len(short) <= _LONGEST else f'"{short[: _LONGEST - 3]}..."'
