@@ -457,8 +457,8 @@ class Forensics(Frozen):
     """What was found out about one wrong call of a candidate, most telling first."""
 
     case: str  # of the verdict, or a small version of one (task/small_cases.py)
-    distribution: str
-    output: str
+    distribution: str = ""
+    output: str = ""  # empty where no wrong call was looked at
     number: int | None = None  # of the input set within the case
     diagnoses: tuple[Diagnosis, ...] = ()
     error_map: ErrorMap | None = None

@@ -85,17 +85,16 @@ class CandidateCompiler:
         for case in cases:
             with suppress(CandidateError):
                 plans.append(bind(candidate, self.task, case, limits))
-        pool = self.clang or self.nvrtc
-        built = {}
-        try:
-            for key, task in self._start(pool, candidate, plans, limits.arch).items():
-                built[key] = await task
-        except CandidateRefused:
-            return ()
+        built: dict[str, CompileResult] = {}
+        with suppress(CandidateRefused):
+            started = self._start(self.clang or self.nvrtc, candidate, plans, limits.arch)
+            for key, task in started.items():
+                with suppress(CandidateRefused):
+                    built |= await self._results({key: task})
         return tuple(
             _compiled_case(plan, built[plan.specialisation], built)
             for plan in plans
-            if built[plan.specialisation].status == "ok"
+            if plan.specialisation in built
         )
 
     async def close(self) -> None:

@@ -79,8 +79,8 @@ class _Diagnosis:
         except EvoError:
             return None
         self._passed += tuple(check.case for check in found.checks if check.ok)
-        is_found = found.status is Status.wrong_result and found.forensics is not None
-        return found.forensics if is_found and found.forensics.diagnoses else None  # type: ignore[union-attr]
+        forensics = found.forensics if found.status is Status.wrong_result else None
+        return forensics if forensics is not None and forensics.diagnoses else None
 
     async def on_its_own_case(self) -> Forensics | None:
         """What was found out on the case that ended the verdict."""
@@ -112,7 +112,7 @@ class _Diagnosis:
     def _nothing(self, why: str) -> Forensics:
         lines = why.strip().splitlines() or [""]
         problem = f"not diagnosed: {lines[0][:200]}"
-        return Forensics(case=self._wrong.case, distribution="", output="", problem=problem)
+        return Forensics(case=self._wrong.case, problem=problem)
 
 
 def _undiagnosed(report: Report, job: Job) -> CaseCheck | None:

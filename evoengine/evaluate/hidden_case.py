@@ -83,7 +83,7 @@ def forensics_without_sizes(found: Forensics) -> Forensics:
     said = tuple(
         Diagnosis(kind=kind, sentence=_HIDDEN_DIAGNOSES[kind], share=1.0) for kind in kinds[:1]
     )
-    return Forensics(case=HIDDEN_CASE, distribution="", output="", diagnoses=said)
+    return Forensics(case=HIDDEN_CASE, diagnoses=said)
 
 
 def failure_words(status: Status, reason: str = "") -> str:

@@ -187,21 +187,7 @@ class LocalExecutor:
                 _with_user_file_name(compiled.refusal, candidate), started, compiled
             )
         phases_s = {"compile": time.monotonic() - started}
-        # where times are modelled one process does everything, and a launch takes seconds
-        is_modelled = self._environment.is_modelled
-        is_quick = not verify and not is_modelled
-        job = Job(
-            cases=compiled.cases,
-            tier=candidate.plan.precision,
-            purpose=Purpose.quick_verdict if is_quick else Purpose.verdict,
-            smaller_first=is_modelled and not verify,
-            baselines=self._scored_baselines if search else self._baselines,
-            limit=search.score if search else None,
-            scored_only=search is not None,
-            sittings=sittings,
-            candidate=compiled.code_digest,
-            checked=not verify,
-        )
+        job = self._judging_job(compiled, verify, search, sittings)
         if self.beside is not None:
             self.beside.begin(candidate)
         report = report_without_sizes(await self.device.run(job, progress, verify))
@@ -229,6 +215,26 @@ class LocalExecutor:
         verdict = _with_user_file_name(verdict, candidate)
         return self._finish(
             verdict, started, compiled, {**phases_s, **report.phases_s, **verdict.phases_s}
+        )
+
+    def _judging_job(
+        self, compiled: CompiledCandidate, verify: bool, search: SearchBar | None, sittings: int
+    ) -> Job:
+        assert self._environment is not None
+        # where times are modelled one process does everything, and a launch takes seconds
+        is_modelled = self._environment.is_modelled
+        is_quick = not verify and not is_modelled
+        return Job(
+            cases=compiled.cases,
+            tier=compiled.tier,
+            purpose=Purpose.quick_verdict if is_quick else Purpose.verdict,
+            smaller_first=is_modelled and not verify,
+            baselines=self._scored_baselines if search else self._baselines,
+            limit=search.score if search else None,
+            scored_only=search is not None,
+            sittings=sittings,
+            candidate=compiled.code_digest,
+            checked=not verify,
         )
 
     async def _with_findings(

@@ -22,7 +22,7 @@ from evoengine.generate.tuned_configurations import TunedConfigurations, tuned_c
 from evoengine.protocols import Evaluated, Request
 from evoengine.records import Elite, Status, Verdict
 from evoengine.task.schema import Task
-from evoengine.task.small_cases import small_cases
+from evoengine.task.small_cases import is_small
 
 MAX_REASON = 300  # characters
 MAX_DETAIL = 900  # characters: a compiler's first few errors
@@ -199,7 +199,7 @@ def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
     left, found = MAX_DIAGNOSIS_WORDS, verdict.forensics
     for number, item in enumerate(found.diagnoses if found is not None else ()):
         line = redacted(" ".join(item.sentence.split()), task)
-        if found is not None and not number and found.case in small_cases(task):
+        if found is not None and not number and is_small(found.case):
             line = f"On {found.case}: {line}"
         left -= len(line.split())
         if left < 0:

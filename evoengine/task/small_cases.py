@@ -59,24 +59,19 @@ def _odd_cases(task: Task) -> list[str]:
     return list(found)[:MOST_ODD]
 
 
-def small_cases(task: Task) -> dict[str, Case]:
-    """All of both kinds by name, such as `long with S=256`."""
-    return dict(
-        found
-        for case in task.cases
-        for make in (small_case, odd_case)
-        if (found := make(task, case)) is not None
-    )
+def versions(task: Task, case: str) -> dict[str, Case]:
+    """The small versions of a shown case by name, such as `long with S=256`."""
+    return dict(filter(None, (small_case(task, case), odd_case(task, case))))
 
 
 def sizes_of(task: Task, name: str) -> Case:
-    """The sizes of one of them; raises KeyError where `name` is none."""
-    case = name.partition(WITH)[0]
-    for make in (small_case, odd_case) if case in task.cases else ():
-        found = make(task, case)
-        if found is not None and found[0] == name:
-            return found[1]
-    raise KeyError(name)
+    """The sizes of a small case; raises KeyError where `name` is none."""
+    return versions(task, name.partition(WITH)[0])[name]
+
+
+def is_small(case: str) -> bool:
+    """Whether this is the name of a small case."""
+    return WITH in case
 
 
 def _named(task: Task, case: str, sizes: Case) -> tuple[str, Case] | None:

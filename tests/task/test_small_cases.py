@@ -13,8 +13,8 @@ from evoengine.task.small_cases import (
     MOST_ELEMENTS,
     odd_case,
     small_case,
-    small_cases,
     smaller_versions,
+    versions,
 )
 from tests.scale_task import load_scale_task
 
@@ -46,6 +46,11 @@ def test_an_odd_case_has_tails_where_the_tasks_cases_have_some() -> None:
     task = load_task(find_task("matmul_fp16"))
     named = odd_case(task, "large")
     assert named is not None and all(int(value) % 2 for value in named[1].values())
+
+
+def small_cases(task: Task) -> dict[str, dict[str, int | bool]]:
+    """All of them by name."""
+    return {name: sizes for case in task.cases for name, sizes in versions(task, case).items()}
 
 
 def changed(task: Task, **cases: dict[str, int | bool]) -> Task:

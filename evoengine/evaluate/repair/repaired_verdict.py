@@ -59,5 +59,5 @@ async def with_repair(
 
 
 def _in_front(verdict: Verdict, wrong: WrongInputs, change: Diagnosis) -> Forensics:
-    known = verdict.forensics or Forensics(case=wrong.case, distribution="", output="")
+    known = verdict.forensics or Forensics(case=wrong.case)
     return known.model_copy(update={"diagnoses": (change, *known.diagnoses)})

@@ -60,14 +60,19 @@ async def started(device: TwoGraders) -> None:
     await asyncio.wait([device._starting])
 
 
+async def begin_search(device: TwoGraders, correct: Job) -> None:
+    """Judges a correct candidate, after which the second grader runs."""
+    await device.run(searched(correct), silent)
+    await started(device)
+
+
 def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
     play: Play, job: Callable[[str], Job]
 ) -> None:
     endless, correct = job("endless"), job("correct")
 
     async def scene(device: TwoGraders) -> Any:
-        await device.run(searched(correct), silent)
-        await started(device)
+        await begin_search(device, correct)
         first = asyncio.create_task(device.run(endless, silent))
         verified = await device.run(correct, silent, verify=True)
         raced = await device.race(correct, correct.model_copy(update={"candidate": "b"}), silent)
@@ -86,8 +91,7 @@ def test_a_first_verdict_ends_while_another_candidate_is_diagnosed(
     endless, correct = job("endless"), job("correct")
 
     async def scene(device: TwoGraders) -> Any:
-        await device.run(searched(correct), silent)
-        await started(device)
+        await begin_search(device, correct)
         diagnosis = asyncio.create_task(device.run(diagnosing(endless), silent))
         await asyncio.sleep(0.1)
         first = await device.run(searched(correct), silent)
@@ -102,8 +106,7 @@ def test_a_diagnosis_waits_for_verifications_and_races_at_the_second_grader(
     correct, other = job("correct"), job("correct").model_copy(update={"candidate": "b"})
 
     async def scene(device: TwoGraders) -> list[str]:
-        await device.run(searched(correct), silent)
-        await started(device)
+        await begin_search(device, correct)
         ended = list[str]()
 
         async def noted(name: str, work: Awaitable[Any]) -> None:
@@ -148,8 +151,7 @@ def test_a_second_grader_whose_device_a_diagnosis_broke_is_replaced_and_the_firs
     correct, breaking = job("correct"), job("its diagnosis breaks the device")
 
     async def scene(device: TwoGraders) -> Any:
-        await device.run(searched(correct), silent)
-        await started(device)
+        await begin_search(device, correct)
         graders = [device._first._grader, device._second._grader]
         diagnosis = await device.run(diagnosing(breaking), silent)
         verified = await device.run(correct, silent, verify=True)

@@ -53,11 +53,9 @@ def _grid(level: torch.Tensor, columns: int) -> torch.Tensor:
     """The levels in rows of `columns`; what the last row lacks is right."""
     rows = -(-level.numel() // columns)
     lacking = rows * columns - level.numel()
-    return (
-        torch.nn.functional.pad(level, (0, lacking)).view(rows, columns)
-        if lacking
-        else (level.view(rows, columns))
-    )
+    if lacking:
+        level = torch.nn.functional.pad(level, (0, lacking))
+    return level.view(rows, columns)
 
 
 def _most_wrong_window(grid: torch.Tensor) -> tuple[int, int]:

@@ -124,7 +124,7 @@ class Examiner:
 
 
 def _nothing(check: CaseCheck, problem: str) -> Forensics:
-    return Forensics(case=check.case, distribution="", output="", problem=problem)
+    return Forensics(case=check.case, problem=problem)
 
 
 def _line(error: Exception) -> str:
