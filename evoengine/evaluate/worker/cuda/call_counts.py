@@ -35,6 +35,10 @@ class CallRange:
         """
         return 1 + secrets.randbelow(max(1, self.least - 1))
 
+    def draw_any(self) -> int:
+        """A number of calls of a replay that is compared and not timed: from one to the most."""
+        return 1 + secrets.randbelow(self.most)
+
 
 def call_range(
     call_bytes: int, slot_bytes: int, l2_bytes: int, baseline_us: float | None, sets: int

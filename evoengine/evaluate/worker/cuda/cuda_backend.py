@@ -301,10 +301,12 @@ class CudaBackend:
         sets = self.pool.sets(compiled.plan.case)
         # one replay of each kind at least; that of the score first, when no set was seen
         kinds = [not self.scores_cold, self.scores_cold]
+        hot = 0  # replays so far
         while waiting or kinds:
             announce(f"checking {shown(compiled)}", True)
             cold = kinds.pop() if kinds else secrets.randbelow(4) == 0
-            count = WARM_UP_CALLS + self._draw(calls, cold, compiled.plan.case)
+            count = WARM_UP_CALLS + self._draw(calls, hot, cold)
+            hot += not cold
             # the first replay is compared with timed ones
             allowed = sets if compiled.plan.case in self._first_sights else timed_sets(sets)
             given = [item for item in waiting if item in allowed][:count]
@@ -319,11 +321,15 @@ class CudaBackend:
                 self._first_sights[compiled.plan.case] = first
         return ()
 
-    def _draw(self, calls: CallRange, cold: bool, case: str) -> int:
-        """The calls of an untimed replay; the first one is compared with timed ones."""
+    def _draw(self, calls: CallRange, hot: int, cold: bool) -> int:
+        """The calls of an untimed replay, of which `hot` hot ones were before: the first one is
+        compared with timed ones, the second has fewer calls than those, each other one any number.
+        """
         if cold:
             return draw_cold()
-        return calls.draw_fewer() if case in self._first_sights else calls.draw()
+        if hot == 0:
+            return calls.draw()
+        return calls.draw_fewer() if hot == 1 else calls.draw_any()
 
     def _look(self, job: Job, compiled: CompiledCase, announce: Announce) -> FirstLook:
         """The first samples of the kind that the score is made of; of a cold one, some hot ones

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 
@@ -39,6 +40,9 @@ class PoolSet:
         """The device memory of inputs and references."""
         tensors = [*self.inputs.values(), *self.expected.reference.values()]
         return sum(value.numel() * value.element_size() for value in tensors)
+
+
+NO_SETS: Mapping[int, PoolSet] = MappingProxyType({})
 
 
 class InputPool:
@@ -73,16 +77,26 @@ class InputPool:
         return self._cases[case]
 
     def renew(self, case: str, alone: Alone = nullcontext) -> tuple[PoolSet, ...]:
-        """New sets for a case, in place of the old ones; as `sets`."""
-        self._cases.pop(case, None)
-        for key in [key for key in self._seeds if key[0] == case]:
+        """New sets for a case, in place of those that times are measured on; as `sets`. The others
+        take several references each, and what a candidate keeps of them makes nothing faster.
+        """
+        old = self._cases.pop(case, ())
+        timed = timed_sets(old)
+        kept = {item.number: item for item in old if item not in timed}
+        for key in [key for key in self._seeds if key[0] == case and key[1] not in kept]:
             del self._seeds[key]
-        return self.sets(case, alone)
+        self._cases[case] = self._make(case, alone, kept)
+        return self.sets(case)
 
-    def _make(self, case: str, alone: Alone) -> tuple[PoolSet, ...]:
+    def _make(
+        self, case: str, alone: Alone, kept: Mapping[int, PoolSet] = NO_SETS
+    ) -> tuple[PoolSet, ...]:
         wanted = len(self._task.distributions) * len(self._task.seeds)
         made = []
         for number in range(min(MOST_SETS, max(LEAST_SETS, wanted))):
+            if number in kept:
+                made.append(kept[number])
+                continue
             with alone():
                 made.append(self._make_set(case, number))
         return tuple(made)

@@ -55,10 +55,11 @@ class Effort:
         return self.groups * self.replays
 
 
-SCORED = Effort(groups=6, most_groups=12, replays=4, more=2)
-SITTING = Effort(groups=4, most_groups=4, replays=4, more=2)  # one of several
+# Of a first verdict and of a verification: they say who may race for a place, and races decide.
+SCORED = Effort(groups=6, most_groups=12, replays=2, more=2)
+SITTING = Effort(groups=4, most_groups=4, replays=4, more=2)  # one of several, of an elite
 # Whether a candidate may take a place at all; what it takes counts as the beginning of SCORED.
-FIRST_LOOK = Effort(groups=2, most_groups=2, replays=4, more=2, confirmed=False)
+FIRST_LOOK = Effort(groups=2, most_groups=2, replays=2, more=2, confirmed=False)
 # Cold times of a score that is hot, and the reverse.
 SHOWN = Effort(groups=2, most_groups=2, replays=5, more=2)
 # Of a case that is not part of the objective. With the replays of its check, a call that idles now

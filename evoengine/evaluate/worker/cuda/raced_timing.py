@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -44,13 +44,15 @@ LOOKS = (2, 4, 8)
 # At the first look, which has too few groups for an interval, a difference decides that is far
 # beyond what groups differ by.
 PLAIN = 0.1
-ROUNDS, MORE_ROUNDS = 4, 2  # of a group, and up to as many more, drawn
+ROUNDS, MORE_ROUNDS = 3, 2  # of a group, and up to as many more, drawn
 # Before the first case of a race, and before each other one: a process is slower in its first
 # replays, which the holder's may have behind it.
 WARM_UP_ROUNDS, MORE_WARM_UP_ROUNDS = 8, 3
 # Replays of one side about whose times two clocks disagree.
 MOST_DISAGREEMENTS = 5
 BASELINE = "baseline"
+
+Sides = tuple[Examination, Examination]  # newcomer and holder, loaded
 
 
 @dataclass(frozen=True)
@@ -142,47 +144,57 @@ class RacedTiming:
 
     def run(self) -> list[RaceTiming]:
         """The times of each case; raises SideFailed."""
+        if len(self._cases) == 1:
+            with self._both_loaded(self._cases[0]) as sides:
+                timings, is_won = self._take_looks(lambda _: nullcontext(sides))
+        else:  # a process has one case loaded at a time
+            timings, is_won = self._take_looks(self._both_loaded)
+        if is_won:
+            self._refuse_tricks(secrets.choice(self._cases))
+        return timings
+
+    def _take_looks(
+        self, loaded: Callable[[CaseRace], AbstractContextManager[Sides]]
+    ) -> tuple[list[RaceTiming], bool]:
+        """Groups until the race is decided: the times of each case, and whether it is won."""
         for look, groups in enumerate(LOOKS):
             for race in self._cases:
-                self._run_groups(race, range(LOOKS[look - 1] if look else 0, groups))
+                with loaded(race) as sides:
+                    self._run_groups(race, sides, range(LOOKS[look - 1] if look else 0, groups))
             timings = [self._laps[race.case].timing(race) for race in self._cases]
             ratio = geomean(map(race_ratio, timings))
             is_plain = look > 0 or abs(math.log(ratio.value)) > PLAIN
             if is_plain and race_is_decided(ratio):
                 break
-        if race_is_won(ratio):
-            self._refuse_tricks(secrets.choice(self._cases))
-        return timings
+        return timings, race_is_won(ratio)
 
-    def _run_groups(self, race: CaseRace, groups: Iterable[int]) -> None:
+    @contextmanager
+    def _both_loaded(self, race: CaseRace) -> Iterator[Sides]:
+        """Newcomer and holder; they are loaded and unloaded while others may have the GPU."""
+        with self._loaded(race.newcomer) as ours, self._loaded(race.holder) as theirs:
+            yield ours, theirs
+
+    def _run_groups(self, race: CaseRace, sides: Sides, groups: Iterable[int]) -> None:
         """Groups with these numbers."""
-        with ExitStack() as loaded:
-            # loaded and unloaded while others may have the GPU
-            ours, theirs = (loaded.enter_context(self._loaded(racer)) for racer in race.sides)
-            self._announce(f"preparing to race on {race.case}", False)
-            loaded.enter_context(self._backend.harness.token.held())
+        self._announce(f"preparing to race on {race.case}", False)
+        with self._backend.harness.token.held():
             # of the one with more room for its buffers: neither replays more calls than it may
-            larger = max(ours, theirs, key=lambda side: side.slot_bytes)
+            larger = max(sides, key=lambda side: side.slot_bytes)
             calls = self._backend.calls(race.case, larger, race.baseline)
             self._announce("preparing the baseline", False)
             replays = self._backend.all_baselines.replays(race.case, race.baseline, calls.most)
             if 0 in groups:
-                self._warm_up(race, ours, theirs, replays)
+                self._warm_up(race, sides, replays)
             turns = BaselineTurns(replays, calls, self._cold)
             for group in groups:
                 rounds = ROUNDS + secrets.randbelow(MORE_ROUNDS + 1)
                 while rounds:
-                    if self._add_round(race, ours, theirs, turns, group):
+                    if self._add_round(race, sides, turns, group):
                         rounds -= 1
 
-    def _warm_up(
-        self,
-        race: CaseRace,
-        ours: Examination,
-        theirs: Examination,
-        baseline: BaselineReplays,
-    ) -> None:
+    def _warm_up(self, race: CaseRace, sides: Sides, baseline: BaselineReplays) -> None:
         """Untimed replays of all three."""
+        ours, theirs = sides
         is_first = race is self._cases[0]
         for _ in range(WARM_UP_ROUNDS if is_first else MORE_WARM_UP_ROUNDS):
             sets = drawn(timed_sets(self._backend.pool.sets(race.case)), WARM_UP_CALLS + 1)
@@ -190,15 +202,9 @@ class RacedTiming:
             self._replay(race, HOLDER, theirs, sets)
             baseline.replay(sets[WARM_UP_CALLS:], self._cold)
 
-    def _add_round(
-        self,
-        race: CaseRace,
-        ours: Examination,
-        theirs: Examination,
-        turns: BaselineTurns,
-        group: int,
-    ) -> bool:
+    def _add_round(self, race: CaseRace, sides: Sides, turns: BaselineTurns, group: int) -> bool:
         """One replay of all three, in a random order; false if two clocks disagree about one."""
+        ours, theirs = sides
         count = turns.count
         sets = drawn(timed_sets(self._backend.pool.sets(race.case)), WARM_UP_CALLS + count)
         times: dict[str, tuple[float, ...]] = {}

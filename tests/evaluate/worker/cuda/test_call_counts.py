@@ -96,6 +96,13 @@ def test_every_number_below_the_least_of_a_timed_replay_ends_an_untimed_one() ->
         assert {CallRange(least, most).draw_fewer() for _ in range(50)} == {1}
 
 
+def test_any_number_up_to_the_most_of_a_timed_replay_ends_another_untimed_one() -> None:
+    drawn = [CallRange(2, 4).draw_any() for _ in range(1600)]
+    # expected 400 each; 5 standard deviations are 87
+    assert sorted(set(drawn)) == [1, 2, 3, 4]
+    assert all(313 < drawn.count(number) < 487 for number in range(1, 5))
+
+
 def test_a_seed_that_somebody_sets_foresees_no_draw() -> None:
     def draws() -> list[int]:
         random.seed(0)

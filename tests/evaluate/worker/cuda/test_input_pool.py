@@ -112,6 +112,30 @@ def test_sets_are_made_once_a_case(tmp_path: Path) -> None:
     assert made.references == 2 * LEAST_SETS
 
 
+def test_a_case_is_renewed_but_for_the_sets_that_no_time_is_measured_on(tmp_path: Path) -> None:
+    made = Pool(tmp_path, small_task(distributions=["normal", "extreme"], **SMALL))
+    before, other = made.pool.sets("plain"), made.pool.sets("flipped")
+    after = made.pool.renew("plain")
+    assert [item.number for item in after] == [item.number for item in before]
+    for old, new in zip(before, after, strict=True):
+        is_kept = torch.equal(old.inputs["x"], new.inputs["x"])
+        assert is_kept == (old is new) == (old.distribution == "extreme") == (old.number % 2 == 1)
+    assert made.pool.sets("plain") is after and made.pool.sets("flipped") is other
+
+
+@pytest.mark.parametrize("distributions", [["extreme"], ["normal", "extreme"]])
+def test_a_case_is_renewed_whole_where_all_is_timed_or_nothing_is_held(
+    tmp_path: Path, distributions: list[str]
+) -> None:
+    made = Pool(tmp_path, small_task(distributions=distributions, **SMALL))
+    before = made.pool.sets("plain")
+    if len(distributions) > 1:
+        made.pool._cases.clear()  # as for want of memory
+    after = made.pool.renew("plain")
+    contents = [{item.inputs["x"].numpy().tobytes() for item in sets} for sets in (before, after)]
+    assert len(contents[1]) == len(after) and not contents[0] & contents[1]
+
+
 def test_the_least_recently_used_case_makes_room_and_comes_back_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

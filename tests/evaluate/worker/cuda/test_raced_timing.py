@@ -19,7 +19,7 @@ from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
 from evoengine.evaluate.worker.cuda.harness.virtual_memory import VirtualMemoryError
-from evoengine.evaluate.worker.cuda.input_pool import LEAST_SETS, PoolSet
+from evoengine.evaluate.worker.cuda.input_pool import PoolSet, timed_sets
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.raced_timing import BASELINE, MOST_DISAGREEMENTS, RacedTiming
 from evoengine.evaluate.worker.cuda.slots import SlotPool
@@ -229,17 +229,19 @@ def test_only_a_winner_is_tried_on_new_sets(track: Track) -> None:
         before = track.desk.pool.sets("plain")
         report = track.run()
         assert (report.status, track.memory_checks) == (Status.correct, checks)
-    assert not set(before) & set(track.desk.pool.sets("plain"))
+    now = track.desk.pool.sets("plain")
+    timed = timed_sets(now)
+    assert set(now) - set(before) == set(timed)
     assert track.announced.count(("computing expected outputs of plain", False)) == 1
-    made = track.desk.turns_of_sets[-LEAST_SETS:]
-    assert len(set(made)) == LEAST_SETS, "the GPU was held for all of them"
+    made = track.desk.turns_of_sets[-len(timed) :]
+    assert len(set(made)) == len(timed), "the GPU was held for all of them"
 
 
 def test_a_winner_that_is_slower_on_new_sets_keeps_results(track: Track) -> None:
     seen: set[PoolSet] = set()
 
     def remembers(side: str) -> None:
-        pool = frozenset(track.desk.pool.sets("plain"))
+        pool = frozenset(timed_sets(track.desk.pool.sets("plain")))
         known = len(seen & pool) > 0
         track.times_us[side] = 10.0 if side == HOLDER else 5.0 if known else 9.0
         if track.memory_checks == 0:
