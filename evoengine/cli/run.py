@@ -29,7 +29,12 @@ Trials = Annotated[
     typer.Option(min=1, help="The budget, including the starting kernels; by default the task's."),
 ]
 InFlight = Annotated[
-    int | None, typer.Option(min=1, help="The number of trials in flight at once; 8 by default.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="The number of trials in flight at once; by default 8, and 16 for the tuner alone on a"
+        " GPU.",
+    ),
 ]
 DespiteAudit = Annotated[
     bool,

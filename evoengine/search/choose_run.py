@@ -33,6 +33,7 @@ from evoengine.task.schema import Task
 
 DEFAULT_METHOD = str(RunConfig.model_fields["method"].default)
 DEFAULT_TUNE_SHARE = 0.5  # one configuration for each reply
+TUNED_IN_FLIGHT = 16  # trials that a tuner alone has in flight on a GPU
 CONTROL = "best_of_n"  # the method that others are compared with: it samples and nothing else
 
 
@@ -99,7 +100,7 @@ def choose_run(
         plateau=options.plateau,
         stop_at_roofline=options.stop_at_roofline,
         lessons=lessons_for(generator, method, lessons_from, options.replay_from),
-        in_flight=in_flight or RunConfig.model_fields["in_flight"].default,
+        in_flight=in_flight or _in_flight(generator, chosen_device),
     )
     seeds = [starting_kernel(file) for file in files]
     check_generator(config, environ)
@@ -109,6 +110,15 @@ def choose_run(
     return RunChoice(
         loaded, path, config, chosen_device, seeds, notices, despite_audit, measure_baselines
     )
+
+
+def _in_flight(generator: str, device: DeviceChoice) -> int:
+    """A GPU that judges several candidates a second waits for verifications and races where only a
+    few trials are in flight.
+    """
+    if generator == "tune" and device.ordinal is not None:
+        return TUNED_IN_FLIGHT
+    return int(RunConfig.model_fields["in_flight"].default)
 
 
 def _model_settings(

@@ -10,8 +10,10 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from evoengine.errors import WorkerError
+from evoengine.evaluate.bytecode_folder import bytecode_variables
 from evoengine.evaluate.child_environment import child_environment
 from evoengine.evaluate.device.fork_server import FORK, FORK_RUNNER, NUMBER, WAIT
 
@@ -35,7 +37,11 @@ class ForkedWorker:
 class ForkServer:
     """Forks workers that run `module`.serve(connection, arguments)."""
 
-    def __init__(self, module: str, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self, module: str, arguments: Sequence[str] = (), bytecode: Path | None = None
+    ) -> None:
+        """Compiled Python modules are kept in the folder `bytecode`, where Python keeps none."""
+        self._bytecode = bytecode
         self._module = module
         self._arguments = list(arguments)
         self._process: asyncio.subprocess.Process | None = None
@@ -43,7 +49,8 @@ class ForkServer:
         self._turn = asyncio.Lock()
 
     async def fork(self, runner: bool = False, more: Sequence[socket.socket] = ()) -> ForkedWorker:
-        """A new worker in a process group of its own; raises WorkerError.
+        """A new worker in a process group of its own; raises WorkerError, and DeviceError where the
+        folder for compiled modules cannot be used.
 
         With `runner` it runs `module`.serve_runner; `more` holds another socket for it.
         """
@@ -93,6 +100,7 @@ class ForkServer:
             raise
 
     async def _start_process(self) -> None:
+        variables = bytecode_variables(self._bytecode) if self._bytecode else {}
         ours, theirs = socket.socketpair()
         command = [
             sys.executable,
@@ -113,7 +121,7 @@ class ForkServer:
                 stderr=asyncio.subprocess.PIPE,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env={**child_environment(), **SINGLE_THREADED},
+                env={**child_environment(), **variables, **SINGLE_THREADED},
             )
         if not (await self._receive(1, START_S, until=b"\n")).endswith(b"\n"):
             raise WorkerError(

@@ -49,12 +49,15 @@ _DOUBTFUL = (Status.crash, Status.launch_error)  # where other candidates have r
 
 def cuda_device(ordinal: int, code_folder: Path | None = None) -> GraderDevice:
     """The CUDA device of this number; `code_folder` as for GraderDevice."""
-    return GraderDevice(cuda_fork_server(ordinal), code_folder)
+    return GraderDevice(cuda_fork_server(ordinal, code_folder), code_folder)
 
 
-def cuda_fork_server(ordinal: int) -> ForkServer:
-    """What graders and runners of a CUDA device are forked from."""
-    return ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)])
+def cuda_fork_server(ordinal: int, code_folder: Path | None = None) -> ForkServer:
+    """What graders and runners of a CUDA device are forked from; `code_folder` as for
+    GraderDevice.
+    """
+    bytecode = code_folder / "bytecode" if code_folder else None
+    return ForkServer("evoengine.evaluate.worker.cuda_worker", [str(ordinal)], bytecode)
 
 
 class GraderDevice:

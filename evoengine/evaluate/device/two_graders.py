@@ -26,7 +26,7 @@ MOST_MEMORY = 0.25  # of the device that may be in use when the second one start
 
 def cuda_search_device(ordinal: int, code_folder: Path | None = None) -> TwoGraders:
     """The CUDA device of this number; `code_folder` as for GraderDevice."""
-    fork_server = cuda_fork_server(ordinal)
+    fork_server = cuda_fork_server(ordinal, code_folder)
     return TwoGraders(
         GraderDevice(fork_server, code_folder),
         GraderDevice(fork_server, code_folder, SPARES),
