@@ -31,6 +31,8 @@ from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax,
 from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
+from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
+from evoengine.evaluate.worker.forensics.padded_spread import padded_spread
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
 from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
 
@@ -71,9 +73,12 @@ def detailed_changes(
     yield from of_other_rows(steps, recorder, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
+    yield from half_masked_softmax(steps, recorder, tiles)
+    yield from padded_spread(steps, recorder, tiles)
     yield from of_some_terms(steps, tiles)
-    for step in steps:
-        yield from changed_products(step, tiles)
+    products = [step for step in steps if step.name == "matmul"]
+    for step in products:
+        yield from changed_products(step, tiles, is_last=step is products[-1])
     yield from centred_by_parts(steps)
     yield from up_to_own_part(steps, extents)
     yield from changed_places(steps)
