@@ -109,6 +109,8 @@ def _repeats(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]
         (-1, 0, "columns (along the inner dimension, K)"),
     ):
         named = _operand(step, number)
+        if step.function.startswith("conv") and "inner" in what:
+            what = "taps of the filter"
         for repeat in axis_repeats(tiles[:MOST_TILES]):
             yield change(
                 step,

@@ -34,6 +34,7 @@ from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
 from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
 from evoengine.evaluate.worker.forensics.padded_spread import padded_spread
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
+from evoengine.evaluate.worker.forensics.remade_operands import remade_operands
 from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
 
 
@@ -83,3 +84,4 @@ def detailed_changes(
     yield from up_to_own_part(steps, extents)
     yield from changed_places(steps)
     yield from changed_operands(recorder)
+    yield from remade_operands(recorder)

@@ -94,13 +94,17 @@ def axis_repeats(tiles: Sequence[int]) -> Iterator[AxisExchange]:
             )
     for size in (2, 4, 8):
         yield AxisExchange(
-            f"with every {size} reversed, in the other order",
+            f"with every {size} in reverse order",
             _within(size, lambda at, s=size: s - 1 - at),  # type: ignore[misc]
         )
         for taken in (0, size - 1):
-            which = "first" if taken == 0 else "last"
+            which = "first" if taken == 0 else "second" if size == 2 else "last"
+            said = f"with the {which} of every {size} in place of all of them, the same again"
+            if size == 2:
+                other = "second" if taken == 0 else "first"
+                said = f"with the {which} of every two neighbours in place of the {other}, too"
             yield AxisExchange(
-                f"with the {which} of every {size} in place of all of them, the same again",
+                said,
                 _within(size, lambda at, f=taken: torch.full_like(at, f)),  # type: ignore[misc]
             )
         yield AxisExchange(
