@@ -74,7 +74,7 @@ def detailed_changes(
     yield from of_other_rows(steps, recorder, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
-    yield from half_masked_softmax(steps, recorder, tiles)
+    yield from half_masked_softmax(steps, tiles)
     yield from padded_spread(steps, recorder, tiles)
     yield from of_some_terms(steps, tiles)
     products = [step for step in steps if step.name == "matmul"]

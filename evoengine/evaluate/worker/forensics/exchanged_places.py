@@ -72,14 +72,14 @@ def axis_repeats(tiles: Sequence[int]) -> Iterator[AxisExchange]:
     """Tiles of which each is read without its offset, or holds what belongs to one nearby, as in a
     pipeline whose stages are a step apart.
     """
-    for tile in dict.fromkeys((*tiles, 16, 32, 64, 8, 128)):
+    for tile in dict.fromkeys((*tiles, 16, 32, 64)):
         yield AxisExchange(
             f"with the first {tile} (0..{tile - 1}) in place of every tile of {tile}, which repeat:"
             " the offset of the tile is missing",
             lambda n, t=tile: torch.arange(n) % t,  # type: ignore[misc]
         )
         for steps, which in (
-            (1, "before (stale, a step behind)"),
+            (1, "before it (stale)"),
             (-1, "behind it (a step ahead)"),
         ):
             yield AxisExchange(

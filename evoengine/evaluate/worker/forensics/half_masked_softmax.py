@@ -9,25 +9,23 @@ import torch
 
 from evoengine.evaluate.worker.forensics.changed_masks import MASK_TILES, any_in_tile
 from evoengine.evaluate.worker.forensics.changed_step import MOST_TILES, ChangedStep, Instead
-from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep, StepRecorder
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.evaluate.worker.forensics.softmax_weights import along_last, finite, top
 from evoengine.records import DiagnosisKind
 
 
 def half_masked_softmax(
-    steps: Sequence[ReferenceStep], recorder: StepRecorder, tiles: Sequence[int]
+    steps: Sequence[ReferenceStep], tiles: Sequence[int]
 ) -> Iterator[ChangedStep]:
     """The changes of a softmax behind a mask: without it in the sum, or in the weights alone, for
     all elements, or for those up to the end of a tile.
     """
-    by_place = {step.place: step for step in steps}
+    masks = [step for step in steps if step.name in ("masked_fill", "masked_fill_")]
     for step in steps:
-        feeds = recorder.feeds.get(step.place, ())
-        before = by_place.get(feeds[0]) if feeds and feeds[0] is not None else None
-        if step.name != "softmax" or before is None:
+        earlier = [mask for mask in masks if mask.order < step.order]
+        if step.name != "softmax" or not earlier:
             continue
-        if before.name not in ("masked_fill", "masked_fill_"):
-            continue
+        before = earlier[-1]
         for tile in (0, *dict.fromkeys((*tiles[:MOST_TILES], *MASK_TILES))):
             where = f" inside of the tiles of {tile} that it cuts" if tile else ""
             for in_sum, what in (
@@ -58,11 +56,12 @@ def _pair(tile: int, in_sum: bool) -> tuple[Instead, Instead]:
         return func(*args, **kwargs)
 
     def use(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-        more = held[0]
-
         def weights(masked: torch.Tensor) -> torch.Tensor:
-            if more.shape != masked.shape:
+            extent = held[0].shape[-1]
+            if held[0].shape[:-1] != masked.shape[:-1] or extent > masked.shape[-1]:
                 raise ValueError("another axis")
+            # what was put behind the scores, such as a sink, has no mask
+            more = torch.cat((held[0], masked[..., extent:]), -1)
             highest = finite(torch.maximum(top(masked), top(more)))
             own, other = (masked - highest).exp(), (more - highest).exp()
             if in_sum:

@@ -46,7 +46,7 @@ RESCALINGS = (
 
 def online_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
     """Running maxima by tiles, also of several splits that take tiles in turn or in a row."""
-    for tile in dict.fromkeys((*tiles[:MOST_TILES], *ONLINE_TILES)):
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *ONLINE_TILES, 1)):
         yield from _tiles_of_parts(step, tile, _single, "", 1.02)
     for tile in dict.fromkeys((*tiles[:MOST_TILES], 16, 32, 64)):
         for parts in SPLITS:
