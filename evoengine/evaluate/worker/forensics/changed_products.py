@@ -27,16 +27,21 @@ ORDINALS = ("first", "second")
 Remade = Callable[[torch.Tensor], torch.Tensor]
 
 
+def plain_products(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """The likeliest changes of a step that is a matrix product: a transposed operand, terms."""
+    if step.name == "matmul":
+        yield from _transposed(step)
+        yield from _terms(step, tiles)
+
+
 def changed_products(
     step: ReferenceStep, tiles: Sequence[int], is_last: bool = False
 ) -> Iterator[ChangedStep]:
-    """The changes of a step that is a matrix product, the likelier ones first; of the last one a
-    window may leave out rows and columns.
+    """The other changes of a step that is a matrix product, the likelier ones first; of the last
+    one a window may leave out rows and columns.
     """
     if step.name != "matmul":
         return
-    yield from _transposed(step)
-    yield from _terms(step, tiles)
     yield from _repeats(step, tiles)
     yield from _fragments(step, tiles)
     yield from _swizzles(step, is_last)

@@ -40,7 +40,6 @@ RESCALINGS = (
     (1, IN_BASE_E, "the sum rescaled by a power of e, not of 2"),
     (1, IN_BASE_TWO, "the sum rescaled by a power of 2, not of e"),
     (2, 2, "what was summed before rescaled twice"),
-    (-1, -1, "what was summed before rescaled by the inverse of the factor"),
 )
 
 
@@ -101,6 +100,19 @@ def _running(
 
 def softmax_in_parts(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
     """Parts that have maxima and sums of their own: splits, warps, lanes."""
+    for named, parting in _partings(tiles):
+        yield from _merged(step, named, parting)
+
+
+def softmax_of_a_part(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """A part of every row left out, or the sum of one part for all."""
+    if step.name != "softmax":
+        return
+    for named, parting in _partings(tiles):
+        yield from _of_one_part(step, named, parting)
+
+
+def _partings(tiles: Sequence[int]) -> list[tuple[str, Parting]]:
     partings: list[tuple[str, Parting]] = []
     for parts in SPLITS:
         partings.append((f"in {parts} splits", in_a_row(parts)))
@@ -110,10 +122,7 @@ def softmax_in_parts(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chan
         for parts in (2, 4, 8):
             named = f"in {parts} parts of which each takes {width} columns in turn"
             partings.append((named, in_turn(width, parts)))
-    for named, parting in partings:
-        yield from _merged(step, named, parting)
-    for named, parting in partings:
-        yield from _of_one_part(step, named, parting)
+    return partings
 
 
 def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[ChangedStep]:

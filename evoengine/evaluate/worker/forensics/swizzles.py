@@ -11,6 +11,7 @@ import torch
 WIDTHS = (8, 4)  # elements of a chunk: 16 bytes of two or of four bytes each
 # rows that share an order, and orders after which it comes back
 TURNS = ((1, 8), (2, 4), (1, 4))
+WIDE_TURN = (1, 16)  # of rows of 64 elements in four bytes each
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Swizzle:
 def swizzles() -> Iterator[Swizzle]:
     """Those of one swizzle that is missing, then of one in place of another."""
     for width in WIDTHS:
-        for turn in TURNS:
+        for turn in (*TURNS, WIDE_TURN):
             yield Swizzle(width, (turn,))
         for two in itertools.combinations(TURNS, 2):
             yield Swizzle(width, two)
