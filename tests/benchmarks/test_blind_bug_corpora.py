@@ -1,4 +1,4 @@
-"""The corpora of planted bugs by authors who had not seen how diagnoses are made: each entry fits
+"""The corpora of planted bugs whose causes were written before they were diagnosed: each entry fits
 its kernel, and its verdict on the emulator is the one that the manifest lists.
 """
 
@@ -25,7 +25,7 @@ from evoengine.records import Status
 
 MANIFESTS = {
     name: bug_manifest(ROOT / "tests" / name)
-    for name in ("bugs_second", "bugs_third", "bugs_fourth", "bugs_fifth")
+    for name in ("bugs_second", "bugs_third", "bugs_fourth", "bugs_fifth", "bugs_sixth")
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -79,6 +79,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_third", 60, 10, 2),
         ("bugs_fourth", 70, 10, 3),
         ("bugs_fifth", 75, 10, 5),
+        ("bugs_sixth", 35, 5, 7),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -94,7 +95,7 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         assert own.isdisjoint(bug.task for bug in other.bugs.values())
 
 
-@pytest.mark.parametrize("corpus", ["bugs_third", "bugs_fourth", "bugs_fifth"])
+@pytest.mark.parametrize("corpus", ["bugs_third", "bugs_fourth", "bugs_fifth", "bugs_sixth"])
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
     own = {place.entry.file for place in PLACES if place.corpus == corpus}
     others = [bug_manifest(BUGS), *(found for name, found in MANIFESTS.items() if name != corpus)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.errors import CandidateError
+from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.repair_job import (
@@ -20,7 +20,7 @@ from evoengine.evaluate.repair.repair_job import (
 )
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange
-from evoengine.protocols import Device, Job, Progress, Purpose
+from evoengine.protocols import CompiledCase, Device, Job, Progress, Purpose
 from evoengine.records import Status
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
@@ -79,7 +79,7 @@ class RepairSearch:
     ) -> FoundRepairs:
         """The changes of `candidate` that make it right everywhere, found in at most about
         `seconds`; those of which the findings `told` speak come first. Raises WorkerError,
-        DeviceError and ToolchainError.
+        DeviceError and ToolchainError where a process fails before anything was found.
         """
         progress("looking for the change that makes it right")
         self._cases = FIRST_CASES
@@ -94,18 +94,13 @@ class RepairSearch:
         left = list(zip(compiled.changes, compiled.cases, strict=True))
         found = LaunchedChanges()
         was_doubtful = False
+        if self.compiler.clang is not None and compiled.unchanged is not None:
+            await self._machine_code(compiled, candidate, number)
         while left and self.clock() < until:
             tried = left[: self._cases]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
-            job = Job(
-                cases=(*first, *(case for _, case in tried)),
-                tier=candidate.plan.precision,
-                candidate=compiled.built.code_digest,
-                checked=False,
-                purpose=Purpose.outputs,
-                only_set=number,
-                launch_s=LAUNCH_S,
-            )
+            cases = (*first, *(case for _, case in tried))
+            job = _comparison(compiled, candidate, cases, number, LAUNCH_S)
             began = self.clock()
             report = await self._device.run(job, _ignore)
             self._cases = _next_count(len(job.cases), self.clock() - began)
@@ -131,11 +126,24 @@ class RepairSearch:
             left = [*left[judged:position], *left[position + 1 :]]
         return found
 
-    async def is_right_everywhere(self, changed: Candidate) -> bool:
-        """Whether the whole verdict on it is correct, hidden cases and checked mode included."""
+    async def _machine_code(
+        self, compiled: CompiledChanges, candidate: Candidate, number: int
+    ) -> None:
+        """Launches the kernel as it is once, without the limit of one launch: an emulator makes the
+        machine code of all changes then, and on a loaded machine that took the time of the first
+        change, which was blamed and with it all that share its code.
+        """
+        assert compiled.unchanged is not None
+        job = _comparison(compiled, candidate, (compiled.unchanged,), number, None)
+        await self._device.run(job, _ignore)
+
+    async def wrong_elsewhere(self, changed: Candidate) -> str:
+        """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
+        empty where it is.
+        """
         compiled = await self.compiler.compile(changed, self.limits, _ignore)
         if compiled.refusal is not None:
-            return False
+            return compiled.refusal.status.value
         job = Job(
             cases=compiled.cases,
             tier=changed.plan.precision,
@@ -144,7 +152,7 @@ class RepairSearch:
         )
         # in a process that has run none of the changes, some of which write where they must not
         report = await self._device.run(job, _ignore, verify=True)
-        return report.status is Status.correct
+        return "" if report.status is Status.correct else report.status.value
 
 
 class _Walk:
@@ -172,7 +180,17 @@ class _Walk:
         self.found.known = len(self._queue)
 
     async def run(self) -> None:
-        """Tries changes until time is up."""
+        """Tries changes until time is up. What was found stays found if a process fails later."""
+        try:
+            await self._try_all()
+        except EvoError as error:
+            if not self.found.changes:
+                raise
+            self._progress(f"note: the search for further changes was given up: {error}")
+        self.found.compilations = self._compiler.compilations
+        self.found.seconds = self._clock() - self._began
+
+    async def _try_all(self) -> None:
         following = self._compile(self._queue.taken())
         try:
             while following is not None and self._clock() < self._ends:
@@ -185,8 +203,6 @@ class _Walk:
             if following is not None:
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
-        self.found.compilations = self._compiler.compilations
-        self.found.seconds = self._clock() - self._began
 
     def _compile(
         self, taken: Sequence[SwitchedChange] | SourceChange | None
@@ -214,12 +230,32 @@ class _Walk:
             changed = changed_candidate(self._candidate, change)
         except CandidateError:
             return
-        if not await self._search.is_right_everywhere(changed):
+        if why := await self._search.wrong_elsewhere(changed):
             self.found.refuted += 1
+            self._progress(f"note: right on the inputs that were wrong, {why} on others")
             return
         self.found.changes.append(change)
         now = self._clock()
         self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
+
+
+def _comparison(
+    compiled: CompiledChanges,
+    candidate: Candidate,
+    cases: tuple[CompiledCase, ...],
+    number: int,
+    launch_s: float | None,
+) -> Job:
+    """The job that compares what each of `cases` writes for one input set."""
+    return Job(
+        cases=cases,
+        tier=candidate.plan.precision,
+        candidate=compiled.built.code_digest,
+        checked=False,
+        purpose=Purpose.outputs,
+        only_set=number,
+        launch_s=launch_s,
+    )
 
 
 def _next_count(launches: int, seconds: float) -> int:

@@ -8,13 +8,20 @@ import pytest
 
 from evoengine.candidate import kernel_file
 from evoengine.candidate.arch import limits_of_arch
+from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.repair_search import RepairSearch, _next_count
+from evoengine.evaluate.repair.repair_search import (
+    FoundRepairs,
+    RepairSearch,
+    WrongInputs,
+    _next_count,
+)
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
+from evoengine.protocols import Device, Job, Progress, Report
 from evoengine.records import Status
 from evoengine.task.load import load_task
 from tests.evaluate.kept_fork_server import kept
@@ -54,11 +61,82 @@ def changes() -> list[SourceChange]:
     return found
 
 
+class DeadAfterVerification:
+    """A device whose processes cannot be started any more after the first whole verdict."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._is_dead = False
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        if self._is_dead:
+            raise WorkerError("the worker is gone")
+        self._is_dead = verify
+        return await self._device.run(job, progress, verify)
+
+
+class SlowMachineCode:
+    """A device on which the first launch of a code takes longer than one launch may."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._ready: set[str] = set()
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        if job.candidate not in self._ready and job.launch_s is not None:
+            reason = "checking small, change 1 took longer than 16 s"
+            return Report(status=Status.timeout, reason=reason)
+        self._ready.add(job.candidate)
+        return await self._device.run(job, progress, verify)
+
+
+async def started(folder: Path) -> LocalExecutor:
+    (folder / "reference.py").write_text(REFERENCE)
+    path = folder / "double.yaml"
+    path.write_text(TASK.replace("NAME", "double").replace("SIZE", SIZES["double"]))
+    executor = LocalExecutor(
+        load_task(path),
+        str(path),
+        CompilePool(1),
+        kept().device("l4"),
+        clang=CompilePool(1, module=CLANG),
+    )
+    await executor.start()
+    return executor
+
+
+def found_on(device: type, folder: Path) -> tuple[FoundRepairs, list[str]]:
+    """What a search on such a device finds for the kernel, and what it says meanwhile."""
+    said: list[str] = []
+
+    async def run() -> FoundRepairs:
+        executor = await started(folder)
+        try:
+            limits = limits_of_arch("sm_89")
+            search = RepairSearch(executor.compiler, device(executor.device), limits)
+            wrong = WrongInputs("small", 0)
+            return await search.find(kernel_file.parse(KERNEL), wrong, 60.0, said.append)
+        finally:
+            await executor.close()
+
+    return kept().run(run()), said
+
+
+@pytest.mark.timeout(120)
+def test_what_was_found_stays_found_when_a_process_fails_later(tmp_path: Path) -> None:
+    found, said = found_on(DeadAfterVerification, tmp_path)
+    assert [change.new for change in found.changes] == ["2"]
+    assert "note: the search for further changes was given up: the worker is gone" in said
+
+
+@pytest.mark.timeout(120)
+def test_a_slow_first_launch_of_a_code_costs_none_of_its_changes(tmp_path: Path) -> None:
+    found, _ = found_on(SlowMachineCode, tmp_path)
+    assert "2" in [change.new for change in found.changes]
+
+
 @pytest.mark.timeout(120)
 def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> None:
-    (tmp_path / "reference.py").write_text(REFERENCE)
-    path = tmp_path / "double.yaml"
-    path.write_text(TASK.replace("NAME", "double").replace("SIZE", SIZES["double"]))
     candidate = kernel_file.parse(KERNEL)
     code = kernel_code(candidate)
     alternatives = [switched(code, change) for change in changes()]
@@ -66,15 +144,8 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
     assert len(together) >= 4  # the step of the loop may stand alone
 
     async def run() -> tuple[Status, list[SourceChange]]:
-        executor = LocalExecutor(
-            load_task(path),
-            str(path),
-            CompilePool(1),
-            kept().device("l4"),
-            clang=CompilePool(1, module=CLANG),
-        )
+        executor = await started(tmp_path)
         try:
-            await executor.start()
             verdict = await executor.evaluate(candidate, lambda _: None)
             limits = limits_of_arch("sm_89")
             search = RepairSearch(executor.compiler, executor.device, limits)

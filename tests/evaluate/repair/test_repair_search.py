@@ -35,7 +35,9 @@ def planted(corpus: str, name: str) -> tuple[Path, PlantedBug]:
     return folder, bug_manifest(folder).bugs[name]
 
 
-def judged(entry: CorpusKernel, folder: Path, repair_s: float) -> Verdict:
+def judged(
+    entry: CorpusKernel, folder: Path, repair_s: float, progress: Progress = lambda _: None
+) -> Verdict:
     """The verdict on the emulator, with a search for a change."""
 
     async def run() -> Verdict:
@@ -49,7 +51,7 @@ def judged(entry: CorpusKernel, folder: Path, repair_s: float) -> Verdict:
         )
         try:
             await executor.start()
-            return await executor.evaluate(entry.candidate(folder), lambda _: None)
+            return await executor.evaluate(entry.candidate(folder), progress)
         finally:
             await executor.close()
 
@@ -61,11 +63,12 @@ def judged(entry: CorpusKernel, folder: Path, repair_s: float) -> Verdict:
 @pytest.mark.parametrize(("corpus", "name"), REPAIRED)
 def test_the_planted_change_is_found_and_said_first(corpus: str, name: str) -> None:
     folder, bug = planted(corpus, name)
-    verdict = judged(bug, folder, LONG_ENOUGH_S)
+    said: list[str] = []
+    verdict = judged(bug, folder, LONG_ENOUGH_S, said.append)
     assert verdict.status is Status.wrong_result
     assert verdict.forensics is not None
     first = verdict.forensics.diagnoses[0]
-    assert first.kind is DiagnosisKind.changed_source, first.sentence
+    assert first.kind is DiagnosisKind.changed_source, (first.sentence, said[-5:])
     assert first.evidence["line"] in bug.planted_lines(folder)
     assert "every output of every case is right" in first.sentence
     assert bug.is_named_by([first.sentence]) or name == "lanes_sum_over_two_rows"

@@ -72,13 +72,13 @@ def _filled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
         yield other(
             f"with the mask missing inside the {tile}x{tile} tiles that it cuts",
             "the mask is missing in the tiles on the diagonal",
-            lambda m, tile=tile: ~_any_in_tile(~m, tile, tile),
+            lambda m, tile=tile: ~any_in_tile(~m, tile, tile),
             1.05,
         )
         yield other(
             f"with whole {tile}x{tile} tiles masked that should be in part",
             "the mask hides whole tiles on the diagonal",
-            lambda m, tile=tile: _any_in_tile(m, tile, tile),
+            lambda m, tile=tile: any_in_tile(m, tile, tile),
             1.05,
         )
         yield other(
@@ -102,7 +102,7 @@ def _moved(mask: Mask, shift: int) -> Mask:
     return mask.index_select(-1, at)
 
 
-def _any_in_tile(mask: Mask, height: int, width: int) -> Mask:
+def any_in_tile(mask: Mask, height: int, width: int) -> Mask:
     """Whether anything is set in the tile of an element."""
     rows, columns = mask.shape[-2:]
     planes = mask.reshape(-1, 1, rows, columns).double()
@@ -136,12 +136,18 @@ def _triangles(step: ReferenceStep) -> Iterator[ChangedStep]:
         "the mask is inverted",
         lambda f, a, k: other(a[0], _diagonal(a, k)),
     )
-    yield _mask(
-        step,
-        f"with the diagonal aligned to the last column in place of the first ({step.words})",
-        "the mask begins at the wrong end of rows that are longer than there are rows",
-        lambda f, a, k: f(a[0], _diagonal(a, k) + a[0].shape[-1] - a[0].shape[-2]),
-    )
+    for sign, which, other_end in ((1, "last", "first"), (-1, "first", "last")):
+        yield _mask(
+            step,
+            f"with the diagonal aligned to the {which} column in place of the {other_end}"
+            f" ({step.words})",
+            "the mask begins at the wrong end of rows that are longer than there are rows: the"
+            " position of a row (the offset of its diagonal, a prefix) is "
+            + ("counted where it must not be" if sign > 0 else "missing"),
+            lambda f, a, k, s=sign: f(
+                a[0], _diagonal(a, k) + s * (a[0].shape[-1] - a[0].shape[-2])
+            ),
+        )
 
 
 def _diagonal(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:

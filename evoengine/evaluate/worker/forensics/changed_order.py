@@ -113,8 +113,18 @@ def _exchanged(before: ReferenceStep, step: ReferenceStep) -> Iterator[ChangedSt
         def second(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
             return _applied(before, func(*args, **kwargs), held[0])
 
+        scaled = {"mul": "not multiplied by", "div": "not divided by"}.get(step.name, "")
+        more = ""
+        if scaled:
+            named = (names[0] or "the second operand", names[1] or "the next operand")
+            more = f": {named[0]} is {scaled} {named[1]}"
         yield _two(
-            before, step, _holding(held), second, _order(before, step), f"{said}, not before it"
+            before,
+            step,
+            _holding(held),
+            second,
+            _order(before, step),
+            f"{said}, not before it{more}",
         )
 
 

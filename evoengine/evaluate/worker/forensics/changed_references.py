@@ -18,7 +18,9 @@ from evoengine.evaluate.worker.forensics.implied_search import (
     ImpliedSearch,
     in_spite_of_failures,
 )
+from evoengine.evaluate.worker.forensics.implied_values import ImpliedValues
 from evoengine.evaluate.worker.forensics.index_maps import IndexMaps
+from evoengine.evaluate.worker.forensics.kept_sums import KeptSums
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
 from evoengine.evaluate.worker.forensics.narrow_sums import imprecise_steps
 from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
@@ -166,11 +168,25 @@ class ChangedReferences:
         known = ImpliedSearch(
             self._recompute, self._folder, window, explained, self._outputs, self._tiles, numbers
         )
-        yield from known.leads()
-        if self._whole is not None:
-            task, worst = self._recompute.task, self._window.worst
-            maps = IndexMaps(task, self._whole[0], worst, self._call.inputs)
-            yield from in_spite_of_failures(maps.leads())
+        is_found = False
+        for lead in known.leads():
+            yield lead
+            is_found |= lead.is_whole
+        if self._whole is None:
+            return
+        if not is_found:
+            yield from in_spite_of_failures(self._of_kept_sums())
+        task, worst = self._recompute.task, self._window.worst
+        maps = IndexMaps(task, self._whole[0], worst, self._call.inputs)
+        yield from in_spite_of_failures(maps.leads())
+
+    def _of_kept_sums(self) -> Iterator[Lead]:
+        assert self._whole is not None
+        window, explained = self._whole
+        recorder = StepRecorder(self._folder, self._recompute.limit)
+        window.compute(window.inputs, mode=recorder)
+        implied = ImpliedValues(window, self._outputs, self._folder, self._recompute.limit)
+        yield from KeptSums(implied, explained, recorder, self._tiles).leads()
 
     def _extents(self) -> dict[str, int]:
         scope = self._recompute.task.scope(self._call.case)

@@ -41,6 +41,24 @@ def joined_scans(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedS
             " before",
         )
     for size in sizes:
+        for lost in (one for one in (WARP, 1, *sizes) if one < size and size % one == 0):
+            last = f"the last {lost} elements" if lost > 1 else "the last element"
+            warp = " (the last warp)" if lost == WARP else ""
+            yield change(
+                step,
+                f"where what is carried over every {size} lacks {last} of them in {step.words}",
+                _with_carry(size, slice(0, -lost)),
+                1.0,
+                f"the carry to the next tile (chunk) of {size} leaves out {last}{warp} of each",
+            )
+            yield change(
+                step,
+                f"where what is carried over every {size} is of {last} of them in {step.words}",
+                _with_carry(size, slice(-lost, None)),
+                1.0,
+                f"the carry to the next tile (chunk) of {size} has {last}{warp} of each only",
+            )
+    for size in sizes:
         for inner in (one for one in sizes if one < size and size % one == 0):
             named = f"{inner} elements{', as the warps of a block' if inner == WARP else ''}"
             yield change(
@@ -87,6 +105,24 @@ def _parted(size: int, carried: int) -> Instead:
         if len(parts) < 2:
             return func(*args, **kwargs)
         return _joined(parts, axis, carried)
+
+    return instead
+
+
+def _with_carry(size: int, taken: slice) -> Instead:
+    """Tiles of `size`, of each of which a part is carried over."""
+
+    def instead(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        axis = scan_axis(args, kwargs)
+        parts = args[0].movedim(axis, -1).split(size, -1)
+        if len(parts) < 2:
+            raise ValueError("one tile")
+        begin: Any = 0.0
+        found = []
+        for part in parts:
+            found.append(part.cumsum(-1) + begin)
+            begin = begin + part[..., taken].sum(-1, keepdim=True)
+        return torch.cat(found, -1).movedim(-1, axis)
 
     return instead
 

@@ -39,6 +39,7 @@ def changed_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chang
     yield from online_softmax(step, tiles)
     yield from softmax_in_parts(step, tiles)
     yield from _mixed_weights(step, tiles)
+    yield from _mixed_in_tiles(step, tiles)
 
 
 def plain_softmax(step: ReferenceStep) -> Iterator[ChangedStep]:
@@ -159,6 +160,33 @@ def _mixed_weights(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Change
             1.0,
             f"the weights are used {mix.words}, as a fragment with another layout",
         )
+
+
+def _mixed_in_tiles(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """The same in an online softmax: a row gets weights that are relative to another row's maximum
+    of the tile, and rescales them as its own.
+    """
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *END_TILES[1:4])):
+        for mix in tile_mixes(()):
+
+            def mixed(scores: torch.Tensor, tile: int = tile, mix: TileMix = mix) -> torch.Tensor:
+                if scores.shape[-1] <= tile:
+                    raise ValueError("one tile")
+                places = torch.arange(scores.shape[-1], device=scores.device) // tile
+                highest = torch.stack([one.amax(-1) for one in scores.split(tile, -1)], -1)
+                running = finite(highest.cummax(-1).values)
+                then, last = running.index_select(-1, places), running[..., -1:]
+                power = mix.mix((scores - then).exp()) * (then - last).exp()
+                return power / (scores - last).exp().sum(-1, keepdim=True)
+
+            yield change(
+                step,
+                f"{mix.words} in tiles of {tile}, before they are rescaled, in {step.words}",
+                along_last(mixed),
+                1.0,
+                f"the weights of the softmax are used {mix.words} in tiles of {tile}, as a fragment"
+                " with another layout: weights of other rows and keys, registers swapped",
+            )
 
 
 def _without_maximum(scores: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from evoengine.evaluate.worker.forensics.changed_operations import (
 )
 from evoengine.evaluate.worker.forensics.changed_order import changed_order
 from evoengine.evaluate.worker.forensics.changed_places import changed_places
-from evoengine.evaluate.worker.forensics.changed_products import changed_products
+from evoengine.evaluate.worker.forensics.changed_products import changed_products, plain_products
 from evoengine.evaluate.worker.forensics.changed_reductions import (
     centred_by_parts,
     divided_wrongly,
@@ -31,7 +31,11 @@ from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax,
 from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
+from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
+from evoengine.evaluate.worker.forensics.padded_spread import padded_spread
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
+from evoengine.evaluate.worker.forensics.remade_operands import remade_operands
+from evoengine.evaluate.worker.forensics.softmax_parts import softmax_of_a_part
 from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
 
 
@@ -70,11 +74,19 @@ def detailed_changes(
     yield from other_divisors(steps, numbers)
     yield from of_other_rows(steps, recorder, tiles)
     for step in steps:
-        yield from changed_softmax(step, tiles)
-    yield from of_some_terms(steps, tiles)
+        yield from plain_products(step, tiles)
     for step in steps:
-        yield from changed_products(step, tiles)
+        yield from changed_softmax(step, tiles)
+    yield from half_masked_softmax(steps, tiles)
+    yield from padded_spread(steps, recorder, tiles)
+    yield from of_some_terms(steps, tiles)
+    products = [step for step in steps if step.name == "matmul"]
+    for step in products:
+        yield from changed_products(step, tiles, is_last=step is products[-1])
+    for step in steps:
+        yield from softmax_of_a_part(step, tiles)
     yield from centred_by_parts(steps)
     yield from up_to_own_part(steps, extents)
     yield from changed_places(steps)
     yield from changed_operands(recorder)
+    yield from remade_operands(recorder)

@@ -68,6 +68,63 @@ def axis_exchanges(tiles: Sequence[int]) -> Iterator[AxisExchange]:
             )
 
 
+def axis_repeats(tiles: Sequence[int]) -> Iterator[AxisExchange]:
+    """Tiles of which each is read without its offset, or holds what belongs to one nearby, as in a
+    pipeline whose stages are a step apart.
+    """
+    for tile in dict.fromkeys((*tiles, 16, 32, 64)):
+        yield AxisExchange(
+            f"with the first {tile} (0..{tile - 1}) in place of every tile of {tile}, which repeat:"
+            " the offset of the tile is missing",
+            lambda n, t=tile: torch.arange(n) % t,  # type: ignore[misc]
+        )
+        for steps, which in (
+            (1, "before it (stale)"),
+            (-1, "behind it (a step ahead)"),
+        ):
+            yield AxisExchange(
+                f"with the tile of {tile} {which} in place of each",
+                lambda n, t=tile, s=steps: _stepped(n, t, s),  # type: ignore[misc]
+            )
+    for size in (32, 16, 8, 4):
+        for step, which in ((1, "next"), (-1, "one before")):
+            yield AxisExchange(
+                f"with the {which} of every {size} in place of each, off by one lane",
+                _within(size, lambda at, s=size, d=step: (at + d) % s),  # type: ignore[misc]
+            )
+    for size in (2, 4, 8):
+        yield AxisExchange(
+            f"with every {size} in reverse order",
+            _within(size, lambda at, s=size: s - 1 - at),  # type: ignore[misc]
+        )
+        for taken in (0, size - 1):
+            which = "first" if taken == 0 else "second" if size == 2 else "last"
+            said = f"with the {which} of every {size} in place of all of them, the same again"
+            if size == 2:
+                other = "second" if taken == 0 else "first"
+                said = f"with the {which} of every two neighbours in place of the {other}, too"
+            yield AxisExchange(
+                said,
+                _within(size, lambda at, f=taken: torch.full_like(at, f)),  # type: ignore[misc]
+            )
+        yield AxisExchange(
+            f"with the third and the fourth of every {size} as the first two again"
+            if size == 4
+            else f"with the last of every {size} as the one before it again",
+            _within(
+                size,
+                (lambda at: at % 2) if size == 4 else (lambda at, s=size: at.clamp_max(s - 2)),  # type: ignore[misc]
+            ),
+        )
+
+
+def _stepped(extent: int, tile: int, steps: int) -> torch.Tensor:
+    """The places `steps` tiles earlier; at an end those of the own tile."""
+    at = torch.arange(extent)
+    moved = at - steps * tile
+    return torch.where((moved >= 0) & (moved < extent), moved, at)
+
+
 def tile_mixes(tiles: Sequence[int]) -> Iterator[TileMix]:
     """Tiles that are transposed, and halves of a tile that are exchanged crosswise."""
     for tile in dict.fromkeys((8, 16, *tiles, 32)):

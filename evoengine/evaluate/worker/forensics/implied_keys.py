@@ -125,17 +125,30 @@ def _counts(
         return None
     gram = matrix[:, known].T @ matrix[:, known]
     sizes, vectors = torch.linalg.eigh(gram)
-    usual = float(vectors[:, 0].abs().quantile(0.5))
-    nearest = vectors[:, 0] / (usual or float(vectors[:, 0].abs().max()))
-    nearest = nearest * (1 if float(nearest.median()) >= 0 else -1)
-    whole = nearest.round()
-    if float((nearest - whole).abs().quantile(0.9)) > ENTRY or bool((whole == 1).all()):
+    whole = _whole_numbers(vectors[:, 0])
+    if whole is None or bool((whole == 1).all()):
         return None
-    if bool((whole < 0).any()) or float(sizes[0]) > 0.1 * float(gram.sum().abs() / len(gram)):
+    if float(sizes[0]) > 0.1 * float(gram.sum().abs() / len(gram)):
         return None
     counts = torch.ones(unknowns, dtype=torch.float64)
     counts[known] = whole
     return counts.repeat_interleave(group)[:keys]
+
+
+def _whole_numbers(vector: torch.Tensor) -> torch.Tensor | None:
+    """The counts to which the vector is proportional: the usual key counts once, or the one that
+    counts least; None where neither gives whole numbers.
+    """
+    sizes = vector.abs()
+    usual = float(sizes.quantile(0.5))
+    least = float(sizes[sizes > 0.1 * float(sizes.max())].quantile(0.02))
+    for unit in (usual or float(sizes.max()), least):
+        counts = vector / (unit if float(vector.median()) >= 0 else -unit)
+        whole = counts.round()
+        off = float((counts - whole).abs().quantile(0.9))
+        if off <= ENTRY * max(1.0, unit / usual if usual else 1.0) and not bool((whole < 0).any()):
+            return whole
+    return None
 
 
 def _words(counts: torch.Tensor) -> str:

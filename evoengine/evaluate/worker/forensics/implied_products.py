@@ -88,7 +88,7 @@ class ImpliedProducts:
             for number in (0, 1)
         )
         implied, right = value.implied, value.right
-        sample = sampled_product(a, b, right, implied, _is_known(value))
+        sample = sampled_product(a, b, right, implied, is_known(value))
         if sample is None or not sample.power:
             return
         counted = counted_products(sample, self._tiles)
@@ -140,7 +140,7 @@ class ImpliedProducts:
             yield words, torch.where(wrong, implied, right)
 
 
-def _is_known(value: ImpliedValue) -> torch.Tensor:
+def is_known(value: ImpliedValue) -> torch.Tensor:
     """Where a product shows in the output, and on the rising side of an activation: on its flat
     side any product gives the same, on the falling one another.
     """

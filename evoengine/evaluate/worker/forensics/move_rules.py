@@ -126,6 +126,11 @@ def _along(
             words = f"every {period} {many} along {name} are in reversed order"
             yield MoveRule(words, by(lambda at, p=period: at // p * p + p - 1 - at % p))  # type: ignore[misc]
             words = f"every {period} {many} along {name} repeat the first of them"
+            if period == 2:
+                words = (
+                    f"of every two neighbouring {many} along {name} the second holds the same as"
+                    " the first"
+                )
             yield MoveRule(words, by(lambda at, p=period: at // p * p))  # type: ignore[misc]
             if period < extent:
                 words = (

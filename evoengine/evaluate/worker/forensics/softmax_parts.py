@@ -17,6 +17,7 @@ from evoengine.evaluate.worker.forensics.softmax_weights import (
     in_a_row,
     in_turn,
     is_part,
+    of_size,
     top,
     with_sum_over,
     without_columns,
@@ -24,11 +25,27 @@ from evoengine.evaluate.worker.forensics.softmax_weights import (
 
 ONLINE_TILES = (16, 32, 64, 128)
 SPLITS = (2, 4, 8)
+SIZES = (32, 64, 128, 16)  # of parts that lie in a row
+IN_BASE_TWO, IN_BASE_E = math.log(2), 1 / math.log(2)
+OF_SPLITS = 5  # of them are tried for splits
+# powers of the right factor by which the accumulator and the sum are rescaled
+RESCALINGS = (
+    (0, 1, "the accumulator not rescaled"),
+    (1, 0, "the sum not rescaled"),
+    (0, 0, "neither sum nor accumulator rescaled"),
+    (IN_BASE_E, IN_BASE_E, "what was summed before rescaled by a power of e, not of 2"),
+    (IN_BASE_TWO, IN_BASE_TWO, "what was summed before rescaled by a power of 2, not of e"),
+    (IN_BASE_E, 1, "the accumulator rescaled by a power of e, not of 2"),
+    (IN_BASE_TWO, 1, "the accumulator rescaled by a power of 2, not of e"),
+    (1, IN_BASE_E, "the sum rescaled by a power of e, not of 2"),
+    (1, IN_BASE_TWO, "the sum rescaled by a power of 2, not of e"),
+    (2, 2, "what was summed before rescaled twice"),
+)
 
 
 def online_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
     """Running maxima by tiles, also of several splits that take tiles in turn or in a row."""
-    for tile in dict.fromkeys((*tiles[:MOST_TILES], *ONLINE_TILES)):
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *ONLINE_TILES, 1)):
         yield from _tiles_of_parts(step, tile, _single, "", 1.02)
     for tile in dict.fromkeys((*tiles[:MOST_TILES], 16, 32, 64)):
         for parts in SPLITS:
@@ -41,17 +58,13 @@ def online_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Change
 def _tiles_of_parts(
     step: ReferenceStep, tile: int, parting: Parting, named: str, weight: float
 ) -> Iterator[ChangedStep]:
-    for keeps_sum, keeps_accumulator, what in (
-        (True, False, "the accumulator not rescaled"),
-        (False, True, "the sum not rescaled"),
-        (False, False, "neither sum nor accumulator rescaled"),
-    ):
+    for power, power_of_sum, what in RESCALINGS[: None if parting is _single else OF_SPLITS]:
         yield change(
             step,
             f"in tiles of {tile}{named} with {what} when the maximum grows ({step.words})",
             along_last(
-                lambda s, t=tile, ks=keeps_sum, ka=keeps_accumulator: _running(  # type: ignore[misc]
-                    s, t, parting(s.shape[-1]), ka, ks
+                lambda s, t=tile, p=power, q=power_of_sum: _running(  # type: ignore[misc]
+                    s, t, parting(s.shape[-1]), p, q
                 )
             ),
             weight,
@@ -60,9 +73,11 @@ def _tiles_of_parts(
 
 
 def _running(
-    scores: torch.Tensor, tile: int, part: torch.Tensor, rescales: bool, rescales_sum: bool
+    scores: torch.Tensor, tile: int, part: torch.Tensor, power: float, power_of_sum: float
 ) -> torch.Tensor:
-    """The weights of an online softmax that forgets to rescale what it has."""
+    """The weights of an online softmax that rescales what it has by these powers of the factor by
+    which it should.
+    """
     extent = scores.shape[-1]
     if extent <= tile:
         raise ValueError("one tile")
@@ -75,25 +90,39 @@ def _running(
             made.index_copy_(-1, places, running.expand(*scores.shape[:-1], len(places)))
         last = running  # the part's own maximum: its splits are merged rightly
         made[..., own] = (scores[..., own] - finite(made[..., own])) + (last - finite(top(scores)))
-    own_weights = made.exp().nan_to_num(0.0)
-    right = (scores - finite(top(scores))).exp()
-    total = (right if rescales_sum else own_weights).sum(-1, keepdim=True)
-    return (right if rescales else own_weights) / total
+    right = scores - finite(top(scores))
+    # a weight is off by as much as the maximum of its part grew after it
+    grown = (made - right).nan_to_num(0.0)
+    weights = (right + (1 - power) * grown).exp()
+    total = (right + (1 - power_of_sum) * grown).exp().sum(-1, keepdim=True)
+    return weights / total
 
 
 def softmax_in_parts(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
     """Parts that have maxima and sums of their own: splits, warps, lanes."""
+    for named, parting in _partings(tiles):
+        yield from _merged(step, named, parting)
+
+
+def softmax_of_a_part(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """A part of every row left out, or the sum of one part for all."""
+    if step.name != "softmax":
+        return
+    for named, parting in _partings(tiles):
+        yield from _of_one_part(step, named, parting)
+
+
+def _partings(tiles: Sequence[int]) -> list[tuple[str, Parting]]:
     partings: list[tuple[str, Parting]] = []
     for parts in SPLITS:
         partings.append((f"in {parts} splits", in_a_row(parts)))
+    for size in dict.fromkeys((*tiles[:MOST_TILES], *SIZES)):
+        partings.append((f"in splits of {size}", of_size(size)))
     for width in (4, 2, 1, 8, 16, 32, *tiles[:MOST_TILES]):
         for parts in (2, 4, 8):
             named = f"in {parts} parts of which each takes {width} columns in turn"
             partings.append((named, in_turn(width, parts)))
-    for named, parting in partings:
-        yield from _merged(step, named, parting)
-    for named, parting in partings:
-        yield from _of_one_part(step, named, parting)
+    return partings
 
 
 def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[ChangedStep]:
@@ -122,6 +151,24 @@ def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[Chang
             "each with its own maximum and sum, and averaged",
             _own_softmax(mean=True),
             "the partial results are averaged without rescaling each by its sum and maximum",
+        ),
+        (
+            "each with its own sum, merged by their maxima alone",
+            _weighed(by_sums=False),
+            "the splits are merged by their maxima alone: the sum (its logarithm) of each is"
+            " missing from what it is weighed by",
+        ),
+        (
+            "each with its own sum, merged by their sums alone",
+            _weighed(by_sums=True),
+            "the splits are merged by their sums alone: the maximum of each is missing from what it"
+            " is weighed by",
+        ),
+        (
+            "whose products are not divided by their own sums before they are merged by them",
+            _undivided,
+            "the results of the splits are not divided by their own sums (not normalised) before"
+            " they are merged with weights that count on it",
         ),
     ):
         said = lanes if "in turn" in named and mistake == merge else mistake
@@ -182,6 +229,34 @@ def _own_softmax(mean: bool) -> Callable[..., torch.Tensor]:
         return own / (int(part.max()) + 1 if mean else 1)
 
     return weights
+
+
+def _weighed(by_sums: bool) -> Callable[..., torch.Tensor]:
+    """Parts with a softmax each, merged by their sums or by their maxima, not by both."""
+
+    def weights(scores: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        whole = finite(top(scores))
+
+        def share(one: torch.Tensor) -> torch.Tensor:
+            if by_sums:
+                return (one - finite(top(one))).exp().sum(-1, keepdim=True)
+            return (top(one) - whole).exp()
+
+        own = by_part(scores, part, lambda one: one.softmax(-1).nan_to_num(0) * share(one))
+        total = by_part(scores, part, lambda one: share(one).expand_as(one) / one.shape[-1])
+        return own / total.sum(-1, keepdim=True)
+
+    return weights
+
+
+def _undivided(scores: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+    right = (scores - finite(top(scores))).exp()
+    own = by_part(
+        scores,
+        part,
+        lambda one: (one - finite(top(one))).exp().sum(-1, keepdim=True).expand_as(one),
+    )
+    return right * own / right.sum(-1, keepdim=True)
 
 
 def _single(extent: int) -> torch.Tensor:

@@ -26,6 +26,11 @@ def in_a_row(parts: int) -> Parting:
     return lambda extent: torch.arange(extent) // max(1, -(-extent // parts))
 
 
+def of_size(size: int) -> Parting:
+    """Parts of `size` neighbouring columns."""
+    return lambda extent: torch.arange(extent) // size
+
+
 def along_last(weights: Weights) -> Instead:
     """A softmax step with these weights, along whichever axis it runs."""
 

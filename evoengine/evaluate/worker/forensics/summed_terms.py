@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -43,7 +44,22 @@ def term_choices(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
             0.99,
         )
     yield from _repeated(tiles, noun)
+    yield from _exchanged(many)
     yield from _overlapping(noun)
+
+
+def _exchanged(many: str) -> Iterator[TermChoice]:
+    """One element of every vector in place of another, as in a line that was copied."""
+    ordinals = ("first", "second", "third", "fourth")
+    for size in (4, 2):
+        for lost, again in itertools.permutations(range(size), 2):
+            yield TermChoice(
+                f"adds the {ordinals[again]} of every {size} {many} twice and leaves out the"
+                f" {ordinals[lost]} (of each vector)",
+                lambda at, n, s=size, i=lost, j=again: (  # type: ignore[misc]
+                    1 + (at % s == j).long() - (at % s == i).long()
+                ),
+            )
 
 
 def _overlapping(noun: str) -> Iterator[TermChoice]:
@@ -63,6 +79,11 @@ def _overlapping(noun: str) -> Iterator[TermChoice]:
                 lambda at, n, p=parts, w=whole: (  # type: ignore[misc]
                     (at % _split(n, p, w) != _split(n, p, w) - 1) & (at < n - 1)
                 ),
+            )
+            yield TermChoice(
+                f"leaves out the first {noun} of every part but the first, as {parts} parts"
+                " (splits, halves) that begin one too late do",
+                lambda at, n, p=parts, w=whole: (at % _split(n, p, w) > 0) | (at == 0),  # type: ignore[misc]
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from dataclasses import dataclass
 # A machine that other processes load gives an analysis a part of its time; one that gets less than
 # a sixth of a core is ended, so that a verdict does not wait for it without end.
 CLOCK_FACTOR = 6.0
+# The processor's clock is read no more often: it is a call into the system, which can take as long
+# as a step of a small reference, of which thousands are tried.
+READ_EVERY_S = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass
 class TimeLimit:
     """Two ends: of the processor's time that all threads of the process take, and of the clock."""
 
@@ -19,11 +23,17 @@ class TimeLimit:
     clock_end_s: float  # of `clock`
     clock: Callable[[], float] = time.monotonic
     processor_clock: Callable[[], float] = time.process_time
+    _read_s: float = -math.inf  # when the processor's clock was read last, of `clock`
+    _was_over: bool = False
 
     @property
     def is_over(self) -> bool:
         """Whether one of the ends is reached."""
-        return self.processor_clock() > self.processor_end_s or self.clock() > self.clock_end_s
+        now = self.clock()
+        if not self._was_over and now >= self._read_s + READ_EVERY_S:
+            self._read_s = now
+            self._was_over = self.processor_clock() > self.processor_end_s
+        return self._was_over or now > self.clock_end_s
 
 
 def time_limit(

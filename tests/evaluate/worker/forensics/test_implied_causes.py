@@ -78,7 +78,7 @@ ATTENTION_AND_PRODUCTS: dict[str, tuple[str, str, Mutant, str]] = {
     ),
     "a tile that is a step behind": (
         "matmul_fp16", "square", product_of(tile_before(128, 32)),
-        "32..63 of a meets 0..31 of b",
+        "b are read with the tile of 32 before it (stale) in place of each",
     ),
     "a tile of the depth left out": (
         "matmul_fp16", "flat",
@@ -145,7 +145,7 @@ STATISTICS = {
     ),
     "padding counted": (
         norm(mean_of, lambda v, m, x: spread(v, m, x) + 20 / 300 * m**2),
-        "as if 20 zeros of padding beyond the end of a row counted",
+        "places beyond the end of a row (padding up to a multiple of 32) are counted",
     ),
     "of another tensor": (
         norm(mean_of, lambda v, m, x: x.var(-1, keepdim=True, unbiased=False)),
