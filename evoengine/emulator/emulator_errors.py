@@ -59,7 +59,13 @@ class LaunchRefused(EmulatorError):  # noqa: N818
 
 
 class KernelFault(EmulatorError):  # noqa: N818
-    """The kernel was stopped before it finished."""
+    """The kernel was stopped before it finished. `strays`: what checked mode found until then of
+    accesses out of bounds and misaligned ones, a line each.
+    """
+
+    def __init__(self, message: str, strays: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.strays = strays
 
 
 class Trapped(KernelFault):

@@ -54,7 +54,12 @@ class LaunchReport:
 
     def describe(self, finding: Finding) -> str:
         """A finding in one line, with the candidate's source lines."""
-        return words_of(finding, lambda site: describe_site(self.lowered.sites, site), self.buffers)
+        return describe(finding, self.lowered.sites, self.buffers)
+
+
+def describe(finding: Finding, sites: Sequence[InstructionSite], buffers: Sequence[str]) -> str:
+    """A finding in one line, with the candidate's source lines."""
+    return words_of(finding, lambda site: describe_site(sites, site), buffers)
 
 
 def describe_site(sites: Sequence[InstructionSite], site: int) -> str:
@@ -65,23 +70,34 @@ def describe_site(sites: Sequence[InstructionSite], site: int) -> str:
     return f"line {found.line}" if found.line else f"`{found.text}`"
 
 
-def fault_error(fault: LaunchFault, sites: Sequence[InstructionSite], printed: str) -> KernelFault:
-    """The error for a launch that stopped early; `printed` is the kernel's output until then."""
+def fault_error(
+    fault: LaunchFault,
+    sites: Sequence[InstructionSite],
+    printed: str,
+    strays: tuple[str, ...] = (),
+) -> KernelFault:
+    """The error for a launch that stopped early; `printed` is the kernel's output until then,
+    `strays` as of KernelFault.
+    """
     if fault.end is StopReason.deadlock:
         return OutOfFuel(
             f"deadlock: threads of block {fault.block} wait at a barrier that the others never"
-            " reach"
+            " reach",
+            strays,
         )
     # reported by the driver, before the first instruction of a block
     if fault.end is StopReason.no_fuel and fault.site >= len(sites):
         return OutOfFuel(
             f"out of fuel at the start of block {fault.block}: earlier blocks used up the launch's"
-            " budget of loop iterations"
+            " budget of loop iterations",
+            strays,
         )
     where = f"{describe_site(sites, fault.site)} (block {fault.block}, warp {fault.warp})"
     if fault.end is StopReason.no_fuel:
         return OutOfFuel(
-            f"out of fuel in a loop at {where}: it is endless, or waits for a block that runs later"
+            f"out of fuel in a loop at {where}: it is endless, or waits for a block that runs"
+            " later",
+            strays,
         )
     lines = printed.strip().splitlines()
-    return Trapped(f"the kernel trapped at {where}" + (f": {lines[-1]}" if lines else ""))
+    return Trapped(f"the kernel trapped at {where}" + (f": {lines[-1]}" if lines else ""), strays)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy
 
+from evoengine.emulator.check.findings import STRAYS
 from evoengine.emulator.emulator_errors import LaunchRefused
-from evoengine.emulator.launch_report import Checks, LaunchReport, fault_error
+from evoengine.emulator.launch_report import Checks, LaunchReport, describe, fault_error
 from evoengine.emulator.lower.kernel import FUNCTION, LoweredKernel, lower
 from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.module_variables import ModuleVariables
@@ -202,8 +203,14 @@ class Program:
         finally:
             if launch_checker is not None:
                 launch_checker.close()
+        names = tuple(item.name for item in buffers)
         if outcome.fault is not None:
-            raise fault_error(outcome.fault, lowered.sites, printer.text)
+            strays = tuple(
+                describe(item, lowered.sites, names)
+                for item in outcome.findings
+                if item.kind in STRAYS
+            )
+            raise fault_error(outcome.fault, lowered.sites, printer.text, strays)
         return LaunchReport(
             blocks_run=outcome.blocks_run,
             blocks=geometry.blocks,
@@ -217,7 +224,7 @@ class Program:
             warp_work=outcome.warp_work,
             site_accesses=outcome.site_accesses,
             contention=outcome.contention,
-            buffers=tuple(item.name for item in buffers),
+            buffers=names,
         )
 
     def _launch_checker(

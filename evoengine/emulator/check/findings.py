@@ -66,6 +66,7 @@ NOT_COMMITTED, NOT_WAITED = -1, -2
 RACES = frozenset(
     {FindingKind.READ_AFTER_WRITE, FindingKind.WRITE_AFTER_READ, FindingKind.WRITE_AFTER_WRITE}
 )
+STRAYS = frozenset({FindingKind.OUT_OF_BOUNDS, FindingKind.MISALIGNED})
 
 
 class FindingRecord(ctypes.Structure):

@@ -39,9 +39,15 @@ class DeviceTrap(CandidateFailure):
 
 
 class LaunchTimeout(CandidateFailure):
-    """The candidate ran more loop rounds on the emulator than a launch may."""
+    """The candidate ran more loop rounds on the emulator than a launch may; `strays` as of
+    KernelFault.
+    """
 
     status = Status.timeout
+
+    def __init__(self, reason: str, strays: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.strays = strays
 
 
 class UnsupportedKernel(CandidateFailure):

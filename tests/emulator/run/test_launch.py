@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from evoengine.emulator.device import Emulator, LaunchReport
+from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.emulator_errors import LaunchRefused, OutOfFuel, Trapped
 from tests.emulator.lower.small_kernels import emulator, kernel
 
@@ -33,6 +33,7 @@ def launch(
     block: int = 32,
     fuel: int | None = None,
     blocks: Sequence[int] | None = None,
+    checks: Checks | None = None,
 ) -> tuple[np.ndarray, LaunchReport]:
     """The words of an initially zero array that `body` writes to, and the report."""
     device = device or emulator()
@@ -46,6 +47,7 @@ def launch(
             args=[address.to_bytes(8, "little")],
             fuel=fuel,
             blocks=blocks,
+            checks=checks,
         )
         return device.memory.view(address, 4 * WORDS).view(np.uint32).copy(), report
     finally:
@@ -179,6 +181,20 @@ ENDLESS = {
 def test_fuel_ends_endless_loops(name: str) -> None:
     with pytest.raises(OutOfFuel, match=r"out of fuel in a loop at .* \(block 0, warp \d\)"):
         launch(ENDLESS[name], block=64, fuel=20_000)
+
+
+def test_a_launch_that_ran_out_of_fuel_tells_what_left_its_memory() -> None:
+    """What else was found may be the fault of the early end."""
+    body = """
+    mov.u32 %r1, 0; st.shared.u32 [%r1], %t;
+    loop: st.global.u32 [%rd0+-4], %r1; add.u32 %r1, %r1, 1; bra loop;"""
+    with pytest.raises(OutOfFuel) as found:
+        launch(body, block=64, fuel=20_000, checks=Checks())
+    (line,) = found.value.strays
+    assert "out of bounds" in line and "4 bytes before its start" in line
+    with pytest.raises(OutOfFuel) as without:
+        launch(body.replace("+-4", "+4"), block=64, fuel=20_000, checks=Checks())
+    assert without.value.strays == ()
 
 
 def test_writes_of_other_warps_end_a_spin_loop() -> None:

@@ -28,8 +28,9 @@ from evoengine.task.schema import Task
 BUDGET = 100_000_000
 INSTRUCTION_BYTES = 8  # one instruction of a warp counts as so many
 # Loop rounds that are followed in one launch: 100 times those of the packaged seeds' followed
-# blocks. An endless loop with a finding in every round takes 2 microseconds a round.
-MAX_ROUNDS = 1 << 22
+# blocks. A loop that runs away through memory has a finding in every round, which takes 2 to 8
+# microseconds: such a launch ends after the first number.
+FEW_ROUNDS, MAX_ROUNDS = 1 << 18, 1 << 22
 PROBES = 4  # blocks that are run to estimate the cost of one
 MAX_FINDINGS = 20  # lines; the first ones matter most
 
@@ -95,15 +96,17 @@ class _Followed:
 
         Blocks that exceed MAX_ROUNDS are not followed, because blocks that wait for others never
         end in a sample: the whole grid then runs without checks, and raises LaunchTimeout where
-        it does not end either.
+        it does not end either. Strays that were seen until then count: what a block waits for
+        does not make it leave its memory, and without checks they could end this process.
         """
         total = math.prod(launch.grid)
         self.total_blocks += total
         before = PlanState(self.program, self.arena, self.written)
         try:
             followed = self._follow(launch, total, before)
-        except LaunchTimeout:
+        except LaunchTimeout as late:
             followed = 0
+            self.findings |= dict.fromkeys(late.strays)
         self.blocks += followed
         if not self.findings and (not followed or (followed < total and not last)):
             before.restore()
@@ -126,7 +129,7 @@ class _Followed:
         return len(chosen)
 
     def _run(self, launch: BoundLaunch, chosen: list[int], before: PlanState) -> LaunchReport:
-        report = self._launched(launch, chosen, self.flags)
+        report = self._launched(launch, chosen, self.flags, before)
         found = report.findings
         reads = [item for item in found if is_unwritten_read(item)]
         if reads and not self._depends_on_unwritten(launch, chosen, before):
@@ -139,13 +142,22 @@ class _Followed:
     ) -> bool:
         return depends_on_unwritten(
             self.program,
-            lambda: self._launched(launch, chosen, self.flags | Check.BOUNDS),
+            lambda: self._launched(launch, chosen, self.flags | Check.BOUNDS, before),
             before,
         )
 
-    def _launched(self, launch: BoundLaunch, chosen: list[int], flags: Check) -> LaunchReport:
-        empty = frozenset(self.pointers[name] for name in self._uninitialized)
-        return self.program.run(launch, self.pointers, Checks(flags, empty), chosen, MAX_ROUNDS)
+    def _launched(
+        self, launch: BoundLaunch, chosen: list[int], flags: Check, before: PlanState
+    ) -> LaunchReport:
+        """Raises LaunchTimeout after FEW_ROUNDS with strays, else after MAX_ROUNDS."""
+        checks = Checks(flags, frozenset(self.pointers[name] for name in self._uninitialized))
+        try:
+            return self.program.run(launch, self.pointers, checks, chosen, FEW_ROUNDS)
+        except LaunchTimeout as late:
+            if late.strays:
+                raise
+        before.restore()
+        return self.program.run(launch, self.pointers, checks, chosen, MAX_ROUNDS)
 
 
 def work_of(report: LaunchReport) -> float:

@@ -194,7 +194,7 @@ def as_candidate_failures() -> Iterator[None]:
 def failure_of(error: emulator_errors.EmulatorError) -> CandidateFailure:
     """An error of the emulator as a failure of the candidate."""
     if isinstance(error, emulator_errors.OutOfFuel):
-        return LaunchTimeout(str(error))
+        return LaunchTimeout(str(error), error.strays)
     if isinstance(error, emulator_errors.KernelFault):
         return DeviceTrap(str(error))
     if isinstance(error, emulator_errors.LaunchRefused):

@@ -45,6 +45,9 @@ WRONG = {
     "assertion after a flood": (
         f'for (int k = 0; k < 256; ++k) printf("%d\\n", k); {ASSERTION}', Status.crash, "assertion `x[i] > 1000` failed",
     ),
+    "runs away through memory": (
+        "for (int k = i; k < 65536; k -= 256) out[k] = 2 * x[k];", Status.fault, "out of bounds",
+    ),
     "every thread asserts": (ASSERTION, Status.crash, "assertion `x[i] > 1000` failed"),
     "every thread traps": ('asm volatile("trap;");', Status.crash, "the kernel trapped at line 12"),
 }  # fmt: skip
