@@ -288,9 +288,10 @@ class _Launch:
     @property
     def _frame_misses(self) -> float:
         """The share of local memory that L1 has no room for, beside shared memory and what is
-        loaded from global memory.
+        loaded from global memory. Arrays are walked from end to end, so that what was used least
+        recently goes before it is needed again: of more than has room nothing stays.
         """
-        return 1.0 - self._held if self.block.frame_bytes else 0.0
+        return 1.0 if self.block.frame_bytes and self._held < 1.0 else 0.0
 
     def _l2(self) -> float:
         nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s

@@ -62,3 +62,17 @@ def _spin(work: str) -> ControlFlowGraph:
 def test_a_loop_that_only_waits_counts_once_and_one_that_works_as_often_as_it_ran() -> None:
     assert without_waiting(_spin("nanosleep.u32"), [8, 900, 900, 8]) == [8, 8, 8, 8]
     assert without_waiting(_spin("st.global.u32"), [8, 900, 900, 8]) == [8, 900, 900, 8]
+
+
+def test_a_branch_back_through_a_block_that_only_branches_ends_a_loop() -> None:
+    nodes = [
+        _node("mov.b32", after=1),
+        _node("ld.global.f32", taken=3, after=2),
+        _node(taken=1),
+        _node("ret"),
+    ]
+    pieces = straight_code(ControlFlowGraph(nodes, loop_headers=frozenset((1,))), [1, 32, 31, 1])
+    loop = next(piece for piece in pieces if piece.first == 1)
+    assert loop.repeats
+    assert loop.back == [2]
+    assert all(2 not in piece.nodes for piece in pieces)
