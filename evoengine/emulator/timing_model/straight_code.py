@@ -131,6 +131,7 @@ class _Merging:
             and side not in self._after[side]
             and sum(len(node.instructions) for node in nodes) <= PREDICATED
             and not any(_interrupts(node) for node in nodes)
+            and not _moves_data(nodes)
         )
 
     def _is_mostly_run(self, number: int, sides: Sequence[int]) -> bool:
@@ -165,6 +166,20 @@ def _behind_jumps(cfg: ControlFlowGraph, number: int) -> int:
         seen.add(number)
         (number,) = cfg.nodes[number].successors
     return number
+
+
+def _moves_data(nodes: Sequence[Node]) -> bool:
+    """Whether blocks load and store: ptxas leaves a branch around the two (seen in the machine code
+    that NVRTC 13.0 makes of tests/structures/filter_rows_shared_tiles.cu: eight stores, each behind
+    a load of shared memory of its own, have a branch each, its loads alone are predicated).
+    """
+    ops = {
+        item.op
+        for node in nodes
+        for item in node.instructions
+        if not {"param", "local"}.intersection(item.modifiers)
+    }
+    return "st" in ops and "ld" in ops
 
 
 def _interrupts(node: Node) -> bool:

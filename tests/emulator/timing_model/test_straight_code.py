@@ -49,6 +49,19 @@ def test_code_that_seldom_runs_or_waits_for_a_barrier_is_not_predicated() -> Non
     assert all(piece.nodes != [1, 2, 3] for piece in (*seldom, *barrier))
 
 
+def test_a_condition_around_a_load_and_a_store_stays_a_branch() -> None:
+    nodes = [
+        _node("mov.b32", after=1),
+        _node("setp.lt.s32", taken=3, after=2),
+        _node("ld.shared.f32", "st.global.f32", after=3),
+        _node("add.s32", taken=1, after=4),
+        _node("ret"),
+    ]
+    cfg = ControlFlowGraph(nodes, loop_headers=frozenset((1,)))
+    pieces = straight_code(cfg, [1, 32, 32, 32, 1])
+    assert [piece.nodes for piece in pieces] == [[0], [1], [2], [3], [4]]
+
+
 def _spin(work: str) -> ControlFlowGraph:
     nodes = [
         _node("mov.b32", after=1),
