@@ -151,7 +151,7 @@ def test_the_limiter_is_named_as_told() -> None:
 def test_rates_in_words_are_those_of_the_model() -> None:
     (per_clock,) = re.findall(r"(\d+) warp instructions a clock", BOUNDS["issue"])
     (atomics,) = re.findall(r"(\d+) a clock from an SM", BOUNDS["atomic"])
-    (on_address,) = re.findall(r"(\d+) on one address", BOUNDS["atomic"])
+    (on_address,) = re.findall(r"([\d.]+) on one address", BOUNDS["atomic"])
     counts = Counts(blocks=1, warps=8, instructions={"control": 8e4}, atomics=5e4)
     launch, contended = (
         model_launch(

@@ -120,8 +120,9 @@ def test_the_fuller_the_l2_cache_the_more_comes_from_memory() -> None:
 
 
 def test_of_local_memory_that_l1_has_no_room_for_nothing_stays() -> None:
+    local = replace(WORK, load_sectors=0, block_sectors=0, local_sectors=40_000)
     frames = [
-        _model(replace(WORK, local_sectors=40_000, frame_bytes=size)).bounds_us["l2_port"]
+        _model(replace(local, frame_bytes=size)).bounds_us["l2_port"]
         for size in (16.0, 4_000.0, 40_000.0)
     ]
     assert frames[0] < frames[1] == frames[2]
