@@ -40,9 +40,9 @@ L2_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
-# of the whole device on one address: NVIDIA's Kepler GK110 whitepaper promises one for each clock of
-# L2. On an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that consist
-# of little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
+# of the whole device on one address: NVIDIA's Kepler GK110 whitepaper promises one for each clock
+# of L2. On an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that
+# consist of little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
 ATOMICS_ON_ADDRESS_PER_CLOCK = 0.6
 # latency limits a launch where it is longer than this many times the largest other bound, because
 # it includes the work of the pipes
