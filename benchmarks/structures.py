@@ -10,9 +10,8 @@ and compared with those in all FILE.json that exist: some minutes, of which `--c
 was counted, as long as neither the kernels nor the emulator change; or, with `--modelled`, times
 that were modelled before, from a file that `--json` wrote.
 
-The manifest says what each group is: `fit` may be looked at when the model changes, `measure`,
-`blind_second` and `blind_third` only judge it, `seen` was known before, `blind` judged it until it
-was looked at.
+The manifest says what each group is: `fit` may be looked at when the model changes, `seen` was
+known before, each of the others judged the model until its times were looked at to change it.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ ITEMS = bound(limits_of_arch("sm_90"))
 OWN = sorted(path for path in STRUCTURES.glob("*.cu"))
 MEASUREMENTS = ROOT / "docs" / "measurements"
 MODELLED = MEASUREMENTS / "h200-structures-modelled.json"
+MODELLED_SINCE = MEASUREMENTS / "h100-structures-modelled.json"
 MODELLED_BLIND = MEASUREMENTS / "h200-structures-blind-modelled.json"
 MODELLED_SECOND = MEASUREMENTS / "h100-structures-blind-second-modelled.json"
 REMODELLED_SECOND = MEASUREMENTS / "h100-structures-blind-second-remodelled.json"
@@ -109,6 +110,19 @@ def test_the_times_of_every_blind_structure_were_modelled_before_any_was_measure
     assert all(time.us > 1 and time.limiter for time in times)
     written = json.loads(file.read_text())["rows"]
     assert all(row["measured us"] is None and row["factor"] is None for row in written)
+
+
+def test_the_page_gives_the_figures_of_the_blind_groups_since_they_were_looked_at() -> None:
+    page = (MEASUREMENTS / "emulator-model.md").read_text(encoding="utf-8")
+    measured_us: dict[tuple[str, str], float] = {}
+    for name in ("h100-structures-blind-second.json", "h100-structures-blind-third.json"):
+        measured_us |= measured_times(MEASUREMENTS / name)
+    for row in agreement(modelled_before(ITEMS, MODELLED_SINCE, measured_us)):
+        if row["measured"] and row["group"] != "all":
+            assert (
+                f"\n| `{row['group']}` | {row['measured']} | {row['Spearman']:.3f}"
+                f" | {row['median factor off']:.2f} | "
+            ) in page
 
 
 def test_the_page_gives_the_figures_of_the_files_beside_it() -> None:

@@ -18,7 +18,7 @@ UNROLLED = 4
 # rounds of a loop are a whole number each time if their mean is so near to one
 SAME_ROUNDS = 1e-3
 # PTX instructions of all these iterations: a longer body is repeated less often. Estimate.
-UNROLLED_INSTRUCTIONS = 256
+UNROLLED_INSTRUCTIONS = 128
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class InstructionMix:
 
 
 def instruction_mix(
-    code: Sequence[Instruction | Step], *, rounds: float | None = None
+    code: Sequence[Instruction | Step], *, rounds: float | None = None, done: int = 1
 ) -> InstructionMix:
     """The instruction mix of straight-line code.
 
@@ -63,15 +63,15 @@ def instruction_mix(
         else:
             sectors += moved
         lines += step.share * (memory.lines if memory else cost.lines)
-    delays = _delays_of_loop(steps, rounds) if rounds else delays_of(steps, 1)
+    delays = _delays_of_loop(steps, rounds, done) if rounds else delays_of(steps, 1)
     return InstructionMix(
         builder.instructions, builder.flops, delays, wavefronts, sectors, copied, lines
     )
 
 
-def _delays_of_loop(steps: Sequence[Step], rounds: float) -> dict[str, float]:
+def _delays_of_loop(steps: Sequence[Step], rounds: float, done: int) -> dict[str, float]:
     """The delays of one iteration, a mean over all that follow one another."""
-    unrolled = max(1, min(UNROLLED, UNROLLED_INSTRUCTIONS // max(1, len(steps))))
+    unrolled = max(1, min(UNROLLED // done, UNROLLED_INSTRUCTIONS // max(1, len(steps))))
     left = float(round(rounds) % unrolled)
     if abs(rounds - round(rounds)) >= SAME_ROUNDS:  # it differs from time to time
         left = min((unrolled - 1) / 2, rounds)

@@ -18,7 +18,7 @@ from evoengine.emulator.timing_model.dependency_chains import Step
 from evoengine.emulator.timing_model.diverging_code import diverging_code
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 from evoengine.emulator.timing_model.joined_loads import joined
-from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap
+from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap, unrolled_by
 from evoengine.emulator.timing_model.loop_entries import entries
 from evoengine.emulator.timing_model.pipes import is_shared
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
@@ -134,10 +134,10 @@ class _Code:
         whole = [step.instruction for step in steps]
         if not piece.repeats or may_wrap(whole) or is_final(whole):
             return instruction_mix(steps), saved
-        often = self._times[piece.first]
-        entered = min(often, entries(self._cfg, piece.first, piece.nodes, self._times))
+        often, body = self._times[piece.first], [*piece.nodes, *piece.back]
+        entered = min(often, entries(self._cfg, piece.first, body, self._times))
         rounds = often / entered if entered else None
-        return instruction_mix(steps, rounds=rounds), saved
+        return instruction_mix(steps, rounds=rounds, done=unrolled_by(whole)), saved
 
     def _steps(self, piece: StraightCode) -> list[Step]:
         first = self._times[piece.first]

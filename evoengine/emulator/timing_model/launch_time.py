@@ -34,12 +34,16 @@ STORE_COST = 1.9
 # achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
+# part of L2 up to which all that a launch accesses stays in it: docs/measurements/h200-rates.json,
+# stream_read, has the same speed up to 32 of 50 MiB; between that and all of it, an estimate
+L2_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
-# of the whole device on one address: NVIDIA Kepler GK110 whitepaper, "throughput of atomic
-# operations to a common global memory address: one operation per clock"; nothing later is published
-ATOMICS_ON_ADDRESS_PER_CLOCK = 1.0
+# of the whole device on one address: NVIDIA's Kepler GK110 whitepaper promises one for each clock
+# of L2. On an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that
+# consist of little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
+ATOMICS_ON_ADDRESS_PER_CLOCK = 0.6
 # latency limits a launch where it is longer than this many times the largest other bound, because
 # it includes the work of the pipes
 LATENCY_LIMITS_FROM = 2
@@ -288,27 +292,34 @@ class _Launch:
     @property
     def _frame_misses(self) -> float:
         """The share of local memory that L1 has no room for, beside shared memory and what is
-        loaded from global memory.
+        loaded from global memory. Arrays are walked from end to end, so that what was used least
+        recently goes before it is needed again: of more than has room nothing stays.
         """
-        return 1.0 - self._held if self.block.frame_bytes else 0.0
+        return 1.0 if self.block.frame_bytes and self._held < 1.0 else 0.0
 
     def _l2(self) -> float:
         nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
         return nanoseconds / 1000 * self.target.clocks_per_us
 
     def _dram(self) -> float:
-        if self._fits_l2 and not self.cold:
-            return 0.0
         return (
-            self._touched_bytes
+            self._beyond_l2
+            * self._touched_bytes
             / (DRAM_SHARE * self.target.dram_gb_s)
             / 1000
             * self.target.clocks_per_us
         )
 
     @property
-    def _fits_l2(self) -> bool:
-        return self._touched_bytes <= self.target.l2_bytes
+    def _beyond_l2(self) -> float:
+        """The share of what the launch accesses that comes from DRAM. L2 is a cache of lines in
+        sets, and in halves: it begins to lose lines before it is full, and keeps none of a buffer
+        that is walked from end to end when it is.
+        """
+        if self.cold:
+            return 1.0
+        full = self._touched_bytes / self.target.l2_bytes
+        return min(1.0, max(0.0, (full - L2_KEEPS) / (1.0 - L2_KEEPS)))
 
     @property
     def _touched_bytes(self) -> float:
@@ -408,7 +419,7 @@ class _Launch:
     @property
     def _memory_latency(self) -> float:
         latencies = self.target.latencies
-        return latencies.l2 if self._fits_l2 and not self.cold else latencies.dram
+        return latencies.l2 + self._beyond_l2 * (latencies.dram - latencies.l2)
 
     def _delays(self, warps: float) -> dict[str, float]:
         latencies = self.target.latencies
@@ -416,7 +427,8 @@ class _Launch:
             name: getattr(latencies, name)
             for name in ("fixed", "mufu", "fp64", "shuffle", "shared", "tensor")
         }
-        of["local"] = latencies.l1 + self._frame_misses * (self._memory_latency - latencies.l1)
+        # frames are walked again and again: what L1 loses of them, L2 keeps
+        of["local"] = latencies.l1 + self._frame_misses * (latencies.l2 - latencies.l1)
         of["barrier"] = latencies.barrier + latencies.barrier_warp * warps
         of["global"] = self._global_latency()
         of["l2"] = self._memory_latency

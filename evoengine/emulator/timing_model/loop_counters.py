@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evoengine.emulator.analyse.registers import written
+from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.ptx.function_body import NO_UNROLLING
-from evoengine.emulator.ptx.syntax import Instruction, Register
+from evoengine.emulator.ptx.syntax import Instruction, Integer, Register
 
+# the factors by which clang unrolls a loop whose number of rounds it does not know
+_BY_CLANG = (2, 4, 8)
 _NARROW = frozenset(("s32", "u32", "b32"))
 _WIDENED = frozenset((("s64", "s32"), ("u64", "u32"), ("s64", "u32")))
 
@@ -45,6 +47,28 @@ def is_final(body: Sequence[Instruction]) -> bool:
     done so.
     """
     return any(item.op == "pragma" and item.has(NO_UNROLLING) for item in body)
+
+
+def unrolled_by(body: Sequence[Instruction]) -> int:
+    """How many rounds of a loop, whose whole body this is, clang has made one: it counts them in
+    steps of so many.
+    """
+    guard = body[-1].guard
+    ends = {guard.register.name} if guard is not None else set()
+    compared = {
+        name
+        for item in body
+        if item.op == "setp" and ends.intersection(written(item))
+        for name in read(item)
+    }
+    steps = {
+        abs(operand.value)
+        for item in body
+        if item.op == "add" and compared.intersection(written(item))
+        for operand in item.operands
+        if isinstance(operand, Integer)
+    }
+    return max(steps.intersection(_BY_CLANG), default=1)
 
 
 def _names(item: Instruction) -> list[str]:

@@ -29,6 +29,8 @@ class StraightCode:
     # of each block: the predicates under which it runs
     conditions: dict[int, frozenset[str]] = field(default_factory=dict)
     repeats: bool = False  # whether it is the whole body of a loop
+    # blocks that only lead from its end to its beginning
+    back: list[int] = field(default_factory=list)
 
     def is_predicated(self, number: int) -> bool:
         """Whether the branch at the end of a block is gone: the piece goes on either way."""
@@ -43,6 +45,9 @@ class StraightCode:
 def straight_code(cfg: ControlFlowGraph, times: Sequence[float]) -> list[StraightCode]:
     """The pieces of a kernel, each of its basic blocks in one; `times`: executions of each block by
     warps.
+
+    Blocks that only branch on are in none: clang ends loops so, `@%p bra end; bra.uni begin`, of
+    which ptxas makes one branch.
     """
     return _Merging(cfg, times).pieces()
 
@@ -53,14 +58,14 @@ class _Merging:
     def __init__(self, cfg: ControlFlowGraph, times: Sequence[float]) -> None:
         self._cfg, self._times = cfg, times
         count = len(cfg.nodes)
-        self._pieces = {
-            number: StraightCode([number], {number: frozenset()}) for number in range(count)
-        }
+        self._jumps = [number for number in range(count) if _only_branches(cfg.nodes[number])]
+        own = [number for number in range(count) if number not in self._jumps]
+        self._pieces = {number: StraightCode([number], {number: frozenset()}) for number in own}
         self._after = {
-            number: {item for item in node.successors if item < count}
-            for number, node in enumerate(cfg.nodes)
+            number: {_behind_jumps(cfg, item) for item in cfg.nodes[number].successors} - {count}
+            for number in own
         }
-        self._before: dict[int, set[int]] = {number: set() for number in range(count)}
+        self._before: dict[int, set[int]] = {number: set() for number in own}
         for number, successors in self._after.items():
             for after in successors:
                 self._before[after].add(number)
@@ -75,7 +80,13 @@ class _Merging:
                     changed = True
         for number, piece in self._pieces.items():
             piece.repeats = number in self._after[number]
+            piece.back = [jump for jump in self._jumps if self._leads_back(jump, piece)]
         return [self._pieces[number] for number in sorted(self._pieces)]
+
+    def _leads_back(self, jump: int, piece: StraightCode) -> bool:
+        """Whether a block that only branches leads from the end of a piece to its beginning."""
+        last = self._cfg.nodes[piece.nodes[-1]]
+        return jump in last.successors and _behind_jumps(self._cfg, jump) == piece.first
 
     def _grows(self, number: int) -> bool:
         """Merges a condition or the only successor into a piece; returns whether it did."""
@@ -120,6 +131,7 @@ class _Merging:
             and side not in self._after[side]
             and sum(len(node.instructions) for node in nodes) <= PREDICATED
             and not any(_interrupts(node) for node in nodes)
+            and not _moves_data(nodes)
         )
 
     def _is_mostly_run(self, number: int, sides: Sequence[int]) -> bool:
@@ -140,6 +152,34 @@ class _Merging:
 
     def _last(self, number: int) -> Node:
         return self._cfg.nodes[self._pieces[number].nodes[-1]]
+
+
+def _only_branches(node: Node) -> bool:
+    """Whether a block does nothing but branch on, always."""
+    return [(item.op, item.guard) for item in node.instructions] == [("bra", None)]
+
+
+def _behind_jumps(cfg: ControlFlowGraph, number: int) -> int:
+    """Where a branch to a block ends that leads to blocks which only branch on."""
+    seen: set[int] = set()
+    while number < cfg.exit and number not in seen and _only_branches(cfg.nodes[number]):
+        seen.add(number)
+        (number,) = cfg.nodes[number].successors
+    return number
+
+
+def _moves_data(nodes: Sequence[Node]) -> bool:
+    """Whether blocks load and store: ptxas leaves a branch around the two (seen in the machine code
+    that NVRTC 13.0 makes of tests/structures/filter_rows_shared_tiles.cu: eight stores, each behind
+    a load of shared memory of its own, have a branch each, its loads alone are predicated).
+    """
+    ops = {
+        item.op
+        for node in nodes
+        for item in node.instructions
+        if not {"param", "local"}.intersection(item.modifiers)
+    }
+    return "st" in ops and "ld" in ops
 
 
 def _interrupts(node: Node) -> bool:

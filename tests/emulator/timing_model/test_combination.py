@@ -151,7 +151,7 @@ def test_the_limiter_is_named_as_told() -> None:
 def test_rates_in_words_are_those_of_the_model() -> None:
     (per_clock,) = re.findall(r"(\d+) warp instructions a clock", BOUNDS["issue"])
     (atomics,) = re.findall(r"(\d+) a clock from an SM", BOUNDS["atomic"])
-    (on_address,) = re.findall(r"(\d+) on one address", BOUNDS["atomic"])
+    (on_address,) = re.findall(r"([\d.]+) on one address", BOUNDS["atomic"])
     counts = Counts(blocks=1, warps=8, instructions={"control": 8e4}, atomics=5e4)
     launch, contended = (
         model_launch(
@@ -162,7 +162,7 @@ def test_rates_in_words_are_those_of_the_model() -> None:
     clocks = find("h200").clocks_per_us
     assert launch.bounds_us["issue"] * clocks == pytest.approx(8e4 / int(per_clock))
     assert launch.bounds_us["atomic"] * clocks == pytest.approx(5e4 / int(atomics))
-    assert contended.bounds_us["atomic"] * clocks == pytest.approx(7e4 / int(on_address))
+    assert contended.bounds_us["atomic"] * clocks == pytest.approx(7e4 / float(on_address))
 
 
 def test_what_a_latency_is_spent_on_is_named_with_its_share_and_small_ones_are_not() -> None:

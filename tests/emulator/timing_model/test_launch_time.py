@@ -109,6 +109,25 @@ def test_data_that_fit_the_l2_cache_come_from_memory_only_when_it_is_cold() -> N
     assert "dram" in _model(replace(WORK, unique_bytes=60 * MIB)).bounds_us
 
 
+def test_the_fuller_the_l2_cache_the_more_comes_from_memory() -> None:
+    dram = [
+        _model(replace(WORK, unique_bytes=mib * MIB)).bounds_us.get("dram", 0.0)
+        for mib in (32, 36, 44, 50, 60)
+    ]
+    assert dram[0] == 0.0
+    assert dram == sorted(dram)
+    assert dram[3] == pytest.approx(50 * MIB / (0.92 * 4800e3))
+
+
+def test_of_local_memory_that_l1_has_no_room_for_nothing_stays() -> None:
+    local = replace(WORK, load_sectors=0, block_sectors=0, local_sectors=40_000)
+    frames = [
+        _model(replace(local, frame_bytes=size)).bounds_us["l2_port"]
+        for size in (16.0, 4_000.0, 40_000.0)
+    ]
+    assert frames[0] < frames[1] == frames[2]
+
+
 def test_a_sample_of_the_blocks_models_the_same_time() -> None:
     assert _model(WORK.scaled(0.125)).us == pytest.approx(_model().us)
 

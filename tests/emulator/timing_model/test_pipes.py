@@ -31,6 +31,8 @@ def _split(text: str) -> tuple[str, tuple[str, ...]]:
         ("setp.gt.f64", "fp64", 1),
         ("ex2.approx.ftz.f32", "mufu", 1),
         ("popc.b32", "mufu", 1),
+        ("match.any.sync.b32", "mufu", 36),
+        ("match.all.sync.b32", "mufu", 2),
         ("cvt.rn.f32.s32", "alu", 1),
         ("cvt.rzi.s32.f32", "mufu", 1),
         ("cvt.f32.f16", "half", 1),

@@ -49,6 +49,19 @@ def test_code_that_seldom_runs_or_waits_for_a_barrier_is_not_predicated() -> Non
     assert all(piece.nodes != [1, 2, 3] for piece in (*seldom, *barrier))
 
 
+def test_a_condition_around_a_load_and_a_store_stays_a_branch() -> None:
+    nodes = [
+        _node("mov.b32", after=1),
+        _node("setp.lt.s32", taken=3, after=2),
+        _node("ld.shared.f32", "st.global.f32", after=3),
+        _node("add.s32", taken=1, after=4),
+        _node("ret"),
+    ]
+    cfg = ControlFlowGraph(nodes, loop_headers=frozenset((1,)))
+    pieces = straight_code(cfg, [1, 32, 32, 32, 1])
+    assert [piece.nodes for piece in pieces] == [[0], [1], [2], [3], [4]]
+
+
 def _spin(work: str) -> ControlFlowGraph:
     nodes = [
         _node("mov.b32", after=1),
@@ -62,3 +75,17 @@ def _spin(work: str) -> ControlFlowGraph:
 def test_a_loop_that_only_waits_counts_once_and_one_that_works_as_often_as_it_ran() -> None:
     assert without_waiting(_spin("nanosleep.u32"), [8, 900, 900, 8]) == [8, 8, 8, 8]
     assert without_waiting(_spin("st.global.u32"), [8, 900, 900, 8]) == [8, 900, 900, 8]
+
+
+def test_a_branch_back_through_a_block_that_only_branches_ends_a_loop() -> None:
+    nodes = [
+        _node("mov.b32", after=1),
+        _node("ld.global.f32", taken=3, after=2),
+        _node(taken=1),
+        _node("ret"),
+    ]
+    pieces = straight_code(ControlFlowGraph(nodes, loop_headers=frozenset((1,))), [1, 32, 31, 1])
+    loop = next(piece for piece in pieces if piece.first == 1)
+    assert loop.repeats
+    assert loop.back == [2]
+    assert all(2 not in piece.nodes for piece in pieces)
