@@ -393,6 +393,7 @@ class GpuState(Frozen):
 class DiagnosisKind(StrEnum):
     """What kind of thing a diagnosis says of a wrong output."""
 
+    fault = "fault"  # of checked mode, with lines; a GPU shows what it causes
     race = "race"  # two launches on the same input differ
     state = "state"  # the first launch is right, a later one is not
     reads_old_values = "reads old values"  # it depends on what the output held before the call
@@ -428,7 +429,7 @@ class Diagnosis(Frozen):
 
     kind: DiagnosisKind
     sentence: str
-    share: float  # of the wrong elements that it explains
+    share: float  # of the wrong elements that it explains; of a fault 0, because nobody knows it
     evidence: dict[str, JsonValue] = {}
 
 

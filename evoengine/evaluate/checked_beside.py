@@ -20,7 +20,7 @@ from evoengine.evaluate.case_follower import CaseFollower
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.followed_cases import FollowedCases
-from evoengine.protocols import Device
+from evoengine.protocols import Device, Report
 from evoengine.records import Environment
 from evoengine.task.schema import Task
 
@@ -145,6 +145,19 @@ class CheckedBeside:
             return FollowedCases(problem=self._problem)
         asked.wanted = asked.is_awaited = True
         return await asyncio.shield(asked.found)
+
+    async def fault(self, candidate: Candidate, wait_s: float) -> Report | None:
+        """The fault of `candidate`, if one is found in `wait_s`: its verdict is the same without
+        it.
+        """
+        try:
+            async with asyncio.timeout(wait_s):
+                return (await self.result(candidate)).fault
+        except TimeoutError:
+            if (asked := self._asked.get(_key_of(candidate))) is not None:
+                asked.is_awaited = False
+                self.drop(candidate)
+            return None
 
     async def close(self) -> None:
         """Ends every process."""

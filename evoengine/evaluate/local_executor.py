@@ -25,6 +25,7 @@ from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repaired_verdict import with_repair
 from evoengine.evaluate.scoring import race_of, verdict_of
 from evoengine.evaluate.stored_baselines import StoredBaselines, as_measured
+from evoengine.evaluate.told_fault import CAUSED, WAIT_S, with_fault
 from evoengine.protocols import (
     ActivityReport,
     BaselineTimes,
@@ -202,6 +203,7 @@ class LocalExecutor:
             lambda cases: self.compiler.compile_small(candidate, cases, limits),
             progress,
         )
+        report = await self._with_fault(report, candidate, progress)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         verdict = verdict.model_copy(update={"checked_problem": problem})
         if self.repair_s > 0:
@@ -243,6 +245,8 @@ class LocalExecutor:
         """`report` with what checked mode found beside the GPU, and why it did not follow all."""
         if self.beside is None:
             return report, ""
+        if report.status in CAUSED:
+            return report, ""  # it is followed while the device looks for what is wrong
         if report.status is not Status.correct or report.is_coarse:
             self.beside.drop(candidate)
             return report, ""
@@ -253,6 +257,16 @@ class LocalExecutor:
         found = await self.beside.result(candidate)
         waited = {**report.phases_s, "checked": time.monotonic() - since}
         return found.added_to(report.model_copy(update={"phases_s": waited})), found.problem
+
+    async def _with_fault(self, report: Report, candidate: Candidate, progress: Progress) -> Report:
+        """`report` on a candidate that failed on a GPU, with the fault that the emulator finds."""
+        if self.beside is None or report.status not in CAUSED:
+            return report
+        progress("following every access on the emulator")
+        since = time.monotonic()
+        found = with_fault(report, await self.beside.fault(candidate, WAIT_S))
+        waited = {**report.phases_s, "checked": time.monotonic() - since}
+        return found.model_copy(update={"phases_s": waited})
 
     async def race(
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress

@@ -20,7 +20,7 @@ from evoengine.generate import candidate_figures as figures
 from evoengine.generate import failure_text, kernel_figures
 from evoengine.generate.tuned_configurations import TunedConfigurations, tuned_configurations
 from evoengine.protocols import Evaluated, Request
-from evoengine.records import Elite, Status, Verdict
+from evoengine.records import DiagnosisKind, Elite, Status, Verdict
 from evoengine.task.schema import Task
 from evoengine.task.small_cases import is_small
 
@@ -194,13 +194,14 @@ def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
 
 def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
     """What forensics found out, whole sentences up to MAX_DIAGNOSIS_WORDS words together; the first
-    one names a small case that the prompt does not have.
+    one names a small case that the prompt does not have. A fault names its own.
     """
     left, found = MAX_DIAGNOSIS_WORDS, verdict.forensics
-    for number, item in enumerate(found.diagnoses if found is not None else ()):
+    small = found.case if found is not None and is_small(found.case) else ""
+    for item in found.diagnoses if found is not None else ():
         line = redacted(" ".join(item.sentence.split()), task)
-        if found is not None and not number and is_small(found.case):
-            line = f"On {found.case}: {line}"
+        if small and item.kind is not DiagnosisKind.fault:
+            line, small = f"On {small}: {line}", ""
         left -= len(line.split())
         if left < 0:
             return

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evoengine.records import Diagnosis, Forensics
+from evoengine.records import Diagnosis, DiagnosisKind, Forensics
 from evoengine.report import format
 from evoengine.report.error_map import terminal_map
 
@@ -27,7 +27,8 @@ def forensics_section(found: Forensics) -> RenderableType:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for item in found.diagnoses:
-        table.add_row(f"{item.share:.0%}", item.kind.value, Text(format.printable(_words(item))))
+        share = "" if item.kind is DiagnosisKind.fault else f"{item.share:.0%}"
+        table.add_row(share, item.kind.value, Text(format.printable(_words(item))))
     if found.diagnoses:
         parts.append(table)
     else:

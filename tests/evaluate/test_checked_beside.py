@@ -18,7 +18,7 @@ from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import CHECKS
 from evoengine.errors import DeviceError, ToolchainError
-from evoengine.evaluate import device_choice
+from evoengine.evaluate import device_choice, local_executor
 from evoengine.evaluate.checked_beside import MEMORY_BYTES, NOTICE, CheckedBeside
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
@@ -27,7 +27,14 @@ from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.scripted.scripted_executor import SCRIPTED_GPU
 from evoengine.evaluate.scripted.scripted_findings import checks, timings
 from evoengine.protocols import Device, Job, Progress, Report, SearchBar
-from evoengine.records import Environment, Proposal, Status, Verdict, outcome_of
+from evoengine.records import (
+    DiagnosisKind,
+    Environment,
+    Proposal,
+    Status,
+    Verdict,
+    outcome_of,
+)
 from evoengine.report.as_json import dumps
 from evoengine.report.rows import VerdictFigures
 from evoengine.report.rows_from_store import verdict_row
@@ -290,7 +297,50 @@ def test_a_first_verdict_waits_for_nothing_and_the_emulator_begins_with_it(tmp_p
     assert [event.split()[::2] for event in followed] == [["followed", "small"]], "only once"
 
 
-@pytest.mark.parametrize("changed", [{"status": Status.wrong_result}, {"is_coarse": True}])
+@pytest.mark.parametrize("status", [Status.wrong_result, Status.crash])
+def test_the_fault_of_one_that_failed_on_the_gpu_is_told_first(
+    tmp_path: Path, status: Status
+) -> None:
+    async def judged() -> tuple[Verdict, Verdict]:
+        async with Bench(tmp_path) as bench:
+            failed = {"status": status, "reason": "as the GPU says"}
+            bench.gpu.next_report = failed
+            faulty = await bench.first(MISSING)
+            bench.gpu.next_report = failed
+            return faulty, await bench.first(CLEAN)
+
+    faulty, clean = kept().run(judged())
+    assert (faulty.status, faulty.reason) == (status, "as the GPU says")
+    assert faulty.forensics is not None and faulty.forensics.case == "small"
+    (found,) = faulty.forensics.diagnoses
+    assert found.kind is DiagnosisKind.fault and found.sentence.startswith("race: ")
+    assert f"line {READS}" in found.sentence and f"line {WRITES}" in found.sentence
+    assert "small" in found.sentence
+    assert clean.status is status and clean.forensics is None
+    row = verdict_row(faulty, "doubled", {}, None)
+    assert "fault  race: " in shown(row) and " 0%" not in shown(row)
+
+
+def test_a_verdict_does_not_wait_long_for_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_executor, "WAIT_S", 0.1)
+
+    async def judged() -> tuple[Verdict, list[Candidate]]:
+        async with Bench(tmp_path) as bench:
+            bench.emulator.allowed.clear()
+            bench.gpu.next_report = {"status": Status.crash}
+            verdict = await bench.first(MISSING)
+            wanted = [asked.candidate for asked in bench.beside._asked.values() if asked.wanted]
+            bench.emulator.allowed.set()
+            return verdict, wanted
+
+    verdict, wanted = kept().run(judged())
+    assert verdict.status is Status.crash and verdict.forensics is None
+    assert wanted == [], "no further case of it is begun"
+
+
+@pytest.mark.parametrize("changed", [{"status": Status.launch_error}, {"is_coarse": True}])
 def test_a_candidate_that_takes_no_place_is_taken_out_of_the_queue(
     tmp_path: Path, changed: dict[str, Any]
 ) -> None:

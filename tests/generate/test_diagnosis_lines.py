@@ -24,6 +24,20 @@ def test_sentences_come_whole_and_in_their_order_up_to_the_limit() -> None:
     assert sum(len(line.split()) for line in lines) <= MAX_DIAGNOSIS_WORDS
 
 
+def test_what_was_found_on_a_small_case_names_it_and_a_fault_names_its_own() -> None:
+    fault, other = (
+        Diagnosis(kind=kind, sentence=words, share=0.0)
+        for kind, words in (
+            (DiagnosisKind.fault, "race: lines 3 and 4 (following every access on plain)"),
+            (DiagnosisKind.sign, "Signs are reversed."),
+        )
+    )
+    found = Forensics(case="plain with N=7", diagnoses=(fault, other, other))
+    wrong = Verdict(status=Status.wrong_result, reason="wrong", forensics=found)
+    lines = list(diagnosis_lines(wrong, small_task()))
+    assert [line.startswith("On plain with N=7: ") for line in lines] == [False, True, False]
+
+
 def test_a_verdict_without_forensics_has_no_lines() -> None:
     plain = Verdict(status=Status.wrong_result, reason="wrong")
     assert list(diagnosis_lines(plain, small_task())) == []
