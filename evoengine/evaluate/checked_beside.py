@@ -55,6 +55,7 @@ class _Asked:
     found: asyncio.Future[FollowedCases]
     wanted: bool = True
     is_awaited: bool = False  # by a verdict that counts
+    waits_briefly: bool = False  # a verdict that is the same without it
 
 
 class CheckedBeside:
@@ -120,7 +121,8 @@ class CheckedBeside:
         asked = _Asked(candidate, asyncio.get_running_loop().create_future())
         self._asked[_key_of(candidate)] = asked
         self._waiting.append(asked)
-        for old in [item for item in self._waiting if not item.is_awaited][:-MOST_WAITING]:
+        others = [item for item in self._waiting if not item.is_awaited and not item.waits_briefly]
+        for old in others[:-MOST_WAITING]:
             self._forget(old)
         if self._idle:
             # the last one that was used has started
@@ -148,15 +150,19 @@ class CheckedBeside:
 
     async def fault(self, candidate: Candidate, wait_s: float) -> Report | None:
         """The fault of `candidate`, if one is found in `wait_s`: its verdict is the same without
-        it.
+        it, so those that count go first.
         """
+        self.begin(candidate)
+        asked = self._asked.get(_key_of(candidate))
+        if asked is None:
+            return None
+        asked.wanted = asked.waits_briefly = True
         try:
             async with asyncio.timeout(wait_s):
-                return (await self.result(candidate)).fault
+                return (await asyncio.shield(asked.found)).fault
         except TimeoutError:
-            if (asked := self._asked.get(_key_of(candidate))) is not None:
-                asked.is_awaited = False
-                self.drop(candidate)
+            asked.waits_briefly = False
+            self.drop(candidate)
             return None
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.config import CHECKS
 from evoengine.errors import DeviceError, ToolchainError
 from evoengine.evaluate import device_choice, local_executor
-from evoengine.evaluate.checked_beside import MEMORY_BYTES, NOTICE, CheckedBeside
+from evoengine.evaluate.checked_beside import MEMORY_BYTES, MOST_WAITING, NOTICE, CheckedBeside
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.device_choice import device_beside
@@ -338,6 +338,36 @@ def test_a_verdict_does_not_wait_long_for_a_fault(
     verdict, wanted = kept().run(judged())
     assert verdict.status is Status.crash and verdict.forensics is None
     assert wanted == [], "no further case of it is begun"
+
+
+def test_one_that_failed_is_not_pushed_out_of_the_queue_and_one_that_counts_goes_before_it(
+    tmp_path: Path,
+) -> None:
+    order: list[str] = []
+
+    async def judged() -> list[Report | None]:
+        async with Bench(tmp_path) as bench:
+            bench.emulator.allowed.clear()
+            bench.beside.begin(candidate(CLEAN, "held"))
+            await bench.emulator.asked.wait()
+            names = [f"kernel{number}" for number in range(2 * MOST_WAITING)]
+            failed = [
+                asyncio.create_task(bench.beside.fault(candidate(MISSING, name), 60.0))
+                for name in names
+            ]
+            await asyncio.sleep(0)
+            counting = asyncio.create_task(bench.beside.result(candidate(CLEAN, "counts")))
+            await asyncio.sleep(0)
+            for asked in bench.beside._waiting:
+                name = asked.candidate.plan.name
+                asked.found.add_done_callback(lambda _, name=name: order.append(name))
+            bench.emulator.allowed.set()
+            await counting
+            return await asyncio.gather(*failed)
+
+    found = kept().run(judged())
+    assert order[0] == "counts" and len(order) == 2 * MOST_WAITING + 1
+    assert [item.status for item in found if item] == [Status.fault] * 2 * MOST_WAITING
 
 
 @pytest.mark.parametrize("changed", [{"status": Status.launch_error}, {"is_coarse": True}])
