@@ -242,7 +242,7 @@ def test_the_baseline_is_captured_while_the_candidates_outputs_are_compared(
     before = ["", *(side for side, _, _ in sides.runs)]
     twice = sum(pair == ("baseline", "baseline") for pair in itertools.pairwise(before))
     assert waited <= 1 + twice, "only a turn that follows the one before it was not captured ahead"
-    assert sides.ahead > 15
+    assert 3 * sides.ahead > len(sides.captures), "three of four, by chance fewer"
 
 
 def test_a_first_look_is_the_beginning_of_the_measurement(sides: FakeSides) -> None:
