@@ -350,7 +350,7 @@ def test_one_that_failed_is_not_pushed_out_of_the_queue_and_one_that_counts_goes
             bench.emulator.allowed.clear()
             bench.beside.begin(candidate(CLEAN, "held"))
             await bench.emulator.asked.wait()
-            names = [f"kernel{number}" for number in range(2 * MOST_WAITING)]
+            names = [f"kernel{number}" for number in range(MOST_WAITING + 2)]
             failed = [
                 asyncio.create_task(bench.beside.fault(candidate(MISSING, name), 60.0))
                 for name in names
@@ -366,8 +366,8 @@ def test_one_that_failed_is_not_pushed_out_of_the_queue_and_one_that_counts_goes
             return await asyncio.gather(*failed)
 
     found = kept().run(judged())
-    assert order[0] == "counts" and len(order) == 2 * MOST_WAITING + 1
-    assert [item.status for item in found if item] == [Status.fault] * 2 * MOST_WAITING
+    assert order[0] == "counts" and len(order) == MOST_WAITING + 3
+    assert [item.status for item in found if item] == [Status.fault] * (MOST_WAITING + 2)
 
 
 @pytest.mark.parametrize("changed", [{"status": Status.launch_error}, {"is_coarse": True}])
