@@ -1,6 +1,9 @@
 /* How often each address of global memory is the target of an atomic operation, over all blocks of a launch: those on one
  * address wait for one another. Lanes of one instruction count one by one; where all of them have the same address they count
- * once, because compilers let one lane do it (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG). */
+ * once, because compilers let one lane do it (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG).
+ *
+ * And chains of blocks: a block that reads what another one published has one hop more behind it than that one had when it first
+ * published there. What a block publishes before it polls (a decoupled look-back) keeps nobody waiting. */
 #include "shadow.h"
 
 enum { FIRST_CAPACITY = 256, MOST_CAPACITY = 1 << 18 }; /* the limit: 6 MiB of table; further addresses are not counted */
@@ -29,14 +32,22 @@ static ev_u32 grow(TargetTable *table) {
     return 1;
 }
 
-static void add(TargetTable *table, ev_u64 address, ev_u64 ordinal) {
+/* The slot of an address, a new one if there is none; NULL if the table is full. */
+static TargetSlot *slot_of(TargetTable *table, ev_u64 address) {
     if (2 * table->used >= table->capacity && !grow(table))
-        return;
+        return NULL;
     TargetSlot *slot = find(table, address);
     if (!slot->address) {
         *slot = (TargetSlot){.address = address};
         table->used++;
     }
+    return slot;
+}
+
+static void add(TargetTable *table, ev_u64 address, ev_u64 ordinal) {
+    TargetSlot *slot = slot_of(table, address);
+    if (!slot)
+        return;
     slot->blocks |= ordinal < 64 ? 1ull << ordinal : 0;
     slot->times++;
 }
@@ -47,6 +58,41 @@ void targets_add(Checker *c, const Access *a) {
         add(&c->launch->targets, a->address[lowest(rest)], c->ordinal);
     unlock(&c->launch->lock);
 }
+
+/* A poll that found nothing yet comes before the write, so its writer is looked up when the block goes on. */
+static void look_up_polled(Checker *c) {
+    CheckedLaunch *launch = c->launch;
+    for (; c->polls && launch->targets.capacity; c->polls--) {
+        const TargetSlot *slot = find(&launch->targets, c->polled[c->polls - 1]);
+        if (slot->writer && slot->writer != c->ordinal + 1 && slot->hops >= c->hops)
+            c->hops = slot->hops + 1;
+    }
+    launch->hops = c->hops > launch->hops ? c->hops : launch->hops;
+}
+
+void targets_poll(Checker *c, const Access *a) {
+    lock(&c->launch->lock);
+    look_up_polled(c);
+    c->polls = 0;
+    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1)
+        c->polled[c->polls++] = a->address[lowest(rest)];
+    unlock(&c->launch->lock);
+}
+
+void targets_publish(Checker *c, const Access *a) {
+    lock(&c->launch->lock);
+    look_up_polled(c);
+    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1) {
+        TargetSlot *slot = slot_of(&c->launch->targets, a->address[lowest(rest)]);
+        if (slot && slot->writer != c->ordinal + 1) {
+            slot->writer = c->ordinal + 1;
+            slot->hops = c->hops;
+        }
+    }
+    unlock(&c->launch->lock);
+}
+
+ev_u64 ev_check_most_hops(CheckedLaunch *launch) { return launch->hops; }
 
 ev_u64 ev_check_most_on_address(CheckedLaunch *launch, ev_u64 blocks) {
     ev_u64 most = 0;

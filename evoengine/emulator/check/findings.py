@@ -179,6 +179,8 @@ class Contention:
 
     most: int = 0
     most_common: int = 0  # of the addresses that at least half of the blocks have
+    # of the longest chain of blocks of which each waits for a flag of the one before
+    hops: int = 0
 
 
 SITE_FIELDS = tuple(field.name for field in fields(SiteCounts) if field.name != "site")

@@ -114,6 +114,12 @@ class LaunchChecker:
             (ctypes.c_void_p, self._launch), (ctypes.c_uint64, blocks),
         )  # fmt: skip
 
+    def most_hops(self) -> int:
+        """Hops of the longest chain of blocks of which each waits for the one before."""
+        return call(
+            self._native, "ev_check_most_hops", ctypes.c_uint64, (ctypes.c_void_p, self._launch)
+        )
+
     def close(self) -> None:
         """Frees the checker of the launch."""
         call(self._native, "ev_check_launch_free", None, (ctypes.c_void_p, self._launch))

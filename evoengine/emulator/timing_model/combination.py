@@ -43,7 +43,8 @@ def spent_on(shares: Mapping[str, float]) -> str:
 BOUNDS: Mapping[str, str] = {
     "latency": "blocks one after the other on the busiest SM, as many at once as fit there, each"
     " as slow as its dependent instructions, barriers and waits for loads make it, which have the"
-    " shares named (`pipes`: busy units)",
+    " shares named (`pipes`: busy units); and, where each block waits for a flag of the one before,"
+    " two round trips to L2 for each of them",
     "issue": f"instructions of every kind, {SCHEDULERS} warp instructions a clock on an SM",
     "fma": "float32 additions and multiplications",
     "imad": "integer multiplications",

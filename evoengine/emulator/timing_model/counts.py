@@ -64,6 +64,8 @@ class Counts:
     atomics: float = 0.0  # requests with an atomic operation on global memory
     # atomic operations of the whole launch on the address of global memory that has the most
     same_address: float = 0.0
+    # from block to block along the longest chain of them, each of which waits for the one before
+    hops: float = 0.0
     unique_bytes: float = 0.0  # of global memory that the whole launch accesses
     # warp instructions of the block with the most; 0 if unknown
     most_issued: float = 0.0
@@ -88,6 +90,7 @@ class Counts:
                 "frame_bytes",
                 "warp_skew",
                 "same_address",
+                "hops",
             )
         }
         return Counts(**(sums | most), pieces=self.pieces + other.pieces)
@@ -156,6 +159,7 @@ _OF_LAUNCH = (
     "frame_bytes",
     "warp_skew",
     "same_address",
+    "hops",
     "pieces",
 )
 

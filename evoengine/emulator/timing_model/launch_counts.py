@@ -65,6 +65,7 @@ def counts_from_reports(
         counts,
         shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
         same_address=_on_same_address(fast, checked, times),
+        hops=_hops(checked) if waits(cfg) else 0.0,
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
@@ -82,6 +83,16 @@ def _on_same_address(fast: LaunchReport, checked: LaunchReport, times: Sequence[
     if checked.blocks_run == checked.blocks:
         return found.most * whole
     return max(float(found.most), found.most_common * whole)
+
+
+def _hops(checked: LaunchReport) -> float:
+    """Hops from block to block along the longest chain of the whole grid. Blocks that are a sample
+    are taken for the beginning of one chain through all of them where most of them are in one.
+    """
+    hops, others = checked.contention.hops, checked.blocks_run - 1
+    if 2 * hops <= others:
+        return float(hops)
+    return hops * (checked.blocks - 1) / others if others else 0.0
 
 
 def _atomics(cfg: ControlFlowGraph, times: Sequence[float]) -> float:

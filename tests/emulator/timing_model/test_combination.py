@@ -169,3 +169,9 @@ def test_what_a_latency_is_spent_on_is_named_with_its_share_and_small_ones_are_n
     shares = {"barriers": 0.52, "loads": 0.44, "shuffles": 0.04}
     assert spent_on(shares) == "52 % barriers, 44 % loads"
     assert spent_on({}) == ""
+
+
+def test_a_hop_from_block_to_block_costs_two_round_trips_to_l2() -> None:
+    target = find("h200")
+    longer = modelled(hops=100).bounds_us["latency"] - modelled().bounds_us["latency"]
+    assert longer * target.clocks_per_us == pytest.approx(200 * target.latencies.l2)

@@ -156,3 +156,36 @@ def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> N
     assert found.most_issued == 0  # unknown
     # the poll of a block, another one if it had to wait, and its own turn
     assert 2 * 16 <= found.same_address <= 3 * 16
+
+
+@pytest.mark.parametrize("sample", [None, 8])
+@pytest.mark.parametrize(
+    ("before", "hops"),
+    [
+        ("", 63),
+        ("atomicExch(out + 1 + ticket, 1);", 1),  # as in a decoupled look-back
+    ],
+)
+def test_blocks_that_wait_for_the_one_before_are_a_chain(
+    before: str, hops: int, sample: int | None
+) -> None:
+    chain = f"""
+        if (threadIdx.x == 0) {{
+            const int ticket = atomicAdd(out, 1);
+            {before}
+            if (ticket)
+                while (*(volatile int*)(out + ticket) == 0) {{}}
+            atomicExch(out + 1 + ticket, 2);
+        }}"""
+    assert counted(chain, grid=64, sample=sample).hops == hops
+
+
+def test_blocks_that_raise_one_place_by_compare_and_swap_are_no_chain() -> None:
+    raised = """
+        int seen = *(volatile int*)out;
+        while (int(blockIdx.x) > seen) {
+            const int found = atomicCAS(out, seen, int(blockIdx.x));
+            if (found == seen) break;
+            seen = found;
+        }"""
+    assert counted(raised, grid=64).hops == 0
