@@ -69,7 +69,7 @@ typedef struct {
 
 /* Hash table of the addresses of global memory that blocks write atomically, or as flags. */
 typedef struct {
-    ev_u64 address, times, blocks; /* blocks: a bit for each of the first 64 that run */
+    ev_u64 address, times, blocks; /* address: or a sector, with a mark (contention.c); blocks: a bit for each of the first 64 that run */
     ev_u64 writer; /* ordinal + 1 of the block that wrote there last, 0: none yet */
     ev_u32 hops;   /* of that block when it first wrote there */
 } TargetSlot;

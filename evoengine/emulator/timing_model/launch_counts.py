@@ -64,16 +64,17 @@ def counts_from_reports(
     return replace(
         counts,
         shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
-        same_address=_on_same_address(fast, checked, times),
+        same_sector=_on_same_sector(fast, checked, times),
         hops=_hops(checked) if waits(cfg) else 0.0,
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
 
 
-def _on_same_address(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
-    """Atomic operations of the whole grid, which executed its basic blocks so many `times`, on the
-    address that has the most. What only one of the checked blocks adds to says nothing of others.
+def _on_same_sector(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
+    """Passes of the atomic operations of the whole grid, which executed its basic blocks so many
+    `times`, on the sector that has the most. What only one of the checked blocks
+    adds to says nothing of others.
     """
     found = checked.contention
     counted = _atomics(checked.lowered.cfg, checked.counters[:, 0].tolist())

@@ -40,10 +40,11 @@ L2_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
-# of the whole device on one address: NVIDIA's Kepler GK110 whitepaper promises one for each clock
-# of L2. On an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that
-# consist of little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
-ATOMICS_ON_ADDRESS_PER_CLOCK = 0.6
+# passes of the whole device on one sector of L2, in which lanes of a warp with distinct addresses
+# share one: NVIDIA's Kepler GK110 whitepaper promises, on one address, one for each clock of L2. On
+# an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that consist of
+# little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
+ATOMICS_ON_SECTOR_PER_CLOCK = 0.6
 # round trips to L2 of a hop from a block to the one that waits for it: that of the write, and that
 # of the poll that finds it. An assumption; polls that have just missed it make it longer
 TRIPS_OF_HOP = 2.0
@@ -200,7 +201,7 @@ class _Launch:
             "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
         }
         clocks["atomic"] = max(
-            clocks["atomic"], self.block.same_address / ATOMICS_ON_ADDRESS_PER_CLOCK
+            clocks["atomic"], self.block.same_sector / ATOMICS_ON_SECTOR_PER_CLOCK
         )
         return {name: value for name, value in (clocks | device).items() if value > 0} | {
             "latency": self._latency()
@@ -331,8 +332,8 @@ class _Launch:
         return self.block.unique_bytes + sms * self._frames_on_sm
 
     def _latency(self) -> float:
-        """The time of blocks that run one after the other on the busiest SM, and of flags that go from
-        block to block through L2 where each waits for the one before.
+        """The time of blocks that run one after the other on the busiest SM, and of flags that go
+        from block to block through L2 where each waits for the one before.
         """
         rounds = math.ceil(self.most_blocks / self.occupancy.blocks)
         return (

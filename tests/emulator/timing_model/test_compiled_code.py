@@ -119,14 +119,16 @@ def test_nothing_waits_for_an_atomic_whose_result_is_unread() -> None:
         ("0", 64 * 2),  # one lane of a warp does it for all
         ("threadIdx.x % 2", 64 * 2 * 16),
         ("threadIdx.x", 64),
+        ("threadIdx.x % 8", 64 * 2 * 4),  # lanes of one sector wait for those of their own address
+        ("threadIdx.x / 8", 64 * 2 * 8),
         ("blockIdx.x * 64 + threadIdx.x", 1),
     ],
 )
-def test_atomics_on_the_address_that_has_the_most_are_counted_over_all_blocks(
+def test_atomics_on_the_sector_that_has_the_most_are_counted_over_all_blocks(
     target: str, times: int, sample: int | None
 ) -> None:
     found = counted(f"atomicAdd(out + ({target}), x[threadIdx.x]);", grid=64, sample=sample)
-    assert found.same_address == times
+    assert found.same_sector == times
 
 
 def test_blocks_that_empty_a_queue_count_its_tickets_once() -> None:
@@ -138,9 +140,9 @@ def test_blocks_that_empty_a_queue_count_its_tickets_once() -> None:
             if (ticket >= 1000) return;
             __syncthreads();
         }"""
-    assert counted(queue, grid=64).same_address == 1000 + 64
+    assert counted(queue, grid=64).same_sector == 1000 + 64
     # two of the blocks alone, scaled by the tickets that the whole grid took
-    assert counted(queue, grid=64, sample=2).same_address == pytest.approx(1000 + 64)
+    assert counted(queue, grid=64, sample=2).same_sector == pytest.approx(1000 + 64)
 
 
 def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> None:
@@ -155,7 +157,7 @@ def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> N
     found = counted(turns, grid=16)
     assert found.most_issued == 0  # unknown
     # the poll of a block, another one if it had to wait, and its own turn
-    assert 2 * 16 <= found.same_address <= 3 * 16
+    assert 2 * 16 <= found.same_sector <= 3 * 16
 
 
 @pytest.mark.parametrize("sample", [None, 8])
