@@ -187,7 +187,10 @@ def _warp_skew(report: LaunchReport, executions: Sequence[float], times: Sequenc
         (all_ - rest) * len(node.instructions)
         for node, all_, rest in zip(nodes, executions, times, strict=True)
     )
-    waited *= len(work) / report.blocks_run
+    if waited and len(work) < report.blocks_run:
+        # how long these blocks waited is not known: the one that did so least
+        worked = work[work.any(axis=1)]
+        return float((worked.max(axis=1) / worked.mean(axis=1)).min())
     most, mean = work.max(axis=1).sum() - waited, work.mean(axis=1).sum() - waited / work.shape[1]
     return float(max(1.0, most / mean))
 

@@ -4,14 +4,17 @@ ran.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy
 import pytest
 
 from evoengine.emulator.check.findings import Check
-from evoengine.emulator.device import Checks, Emulator
+from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_counts import counts_from_reports
+from evoengine.emulator.timing_model.launch_counts import _warp_skew, counts_from_reports
 
 NUMBERS = 8192
 
@@ -191,3 +194,17 @@ def test_blocks_that_raise_one_place_by_compare_and_swap_are_no_chain() -> None:
             seen = found;
         }"""
     assert counted(raised, grid=64).hops == 0
+
+
+def test_how_long_a_few_blocks_waited_is_no_work_of_their_busiest_warp() -> None:
+    """Blocks are told apart by warps up to a number, and those may have waited the longest."""
+    work = numpy.full((2, 8), 100, dtype=numpy.uint64)
+    work[0, 0], work[1, 0] = 9000, 110
+    nodes = [SimpleNamespace(instructions=[None] * 10)]
+    report = SimpleNamespace(
+        warp_work=work,
+        blocks_run=256,
+        lowered=SimpleNamespace(cfg=SimpleNamespace(nodes=nodes)),
+    )
+    found = _warp_skew(cast(LaunchReport, report), [1000.0], [100.0])
+    assert found == pytest.approx(110 / (810 / 8))
