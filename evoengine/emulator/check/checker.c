@@ -62,6 +62,7 @@ void ev_check_block(Checker *c, ev_u64 block) {
     c->number = c->launch->base + block % ((1ull << 26) - 1 - c->launch->base) + 1;
     if (c->now >= 1u << 31)
         restart_time(c);
+    c->hops = c->polls = 0;
     order_block(c);
     shared_block(c);
     async_block(c);

@@ -97,9 +97,12 @@ void ev_check_launch_free(CheckedLaunch *);
 void ev_check_buffer(CheckedLaunch *, ev_u64 address, ev_u64 bytes, ev_u32 initialised, ev_i32 index);
 ev_u32 ev_check_findings(CheckedLaunch *, const Finding **first); /* returns their number; *first: their address, valid until the next access */
 ev_u64 ev_check_findings_dropped(CheckedLaunch *);                /* beyond the size of the table */
-/* Atomic operations on the address of global memory that has the most, of those that at least so many of the first 64 blocks
- * have; only with `checks` 0. */
-ev_u64 ev_check_most_on_address(CheckedLaunch *, ev_u64 blocks);
+/* Passes of atomic operations on the sector of global memory that has the most, of those that at least so many of the first 64
+ * blocks have; only with `checks` 0. */
+ev_u64 ev_check_most_on_sector(CheckedLaunch *, ev_u64 blocks);
+/* The longest chain of blocks of which each read, by a volatile, relaxed or acquire load, what the one before wrote only after it
+ * had read so itself: its hops from block to block; only with `checks` 0. */
+ev_u64 ev_check_most_hops(CheckedLaunch *);
 ev_u64 ev_check_unchecked_bytes(CheckedLaunch *);                 /* of global memory, without race and init checks because the shadow is full */
 
 /* NULL if out of memory. threads: of a block, at most 1024. sites: number of instruction sites. */

@@ -1,9 +1,14 @@
-/* How often each address of global memory is the target of an atomic operation, over all blocks of a launch: those on one
- * address wait for one another. Lanes of one instruction count one by one; where all of them have the same address they count
- * once, because compilers let one lane do it (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG). */
+/* How many passes the atomic operations on each sector of global memory take, over all blocks of a launch: those on one sector
+ * wait for one another, in the slice of L2 that holds it. Lanes of one instruction share a pass where their addresses differ;
+ * those with the same address count one by one, or, where all of the warp have it, once, because compilers let one lane do it (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG).
+ *
+ * And chains of blocks: a block that reads what another one published has one hop more behind it than that one had when it first
+ * published there. What a block publishes before it polls (a decoupled look-back) keeps nobody waiting. */
 #include "shadow.h"
 
-enum { FIRST_CAPACITY = 256, MOST_CAPACITY = 1 << 18 }; /* the limit: 6 MiB of table; further addresses are not counted */
+enum { FIRST_CAPACITY = 256, MOST_CAPACITY = 1 << 18 }; /* the limit: 6 MiB of table; further sectors are not counted */
+enum { SECTOR_BITS = 5 };
+static const ev_u64 OF_SECTOR = 1ull << 63; /* in the key of a sector; that of an address is itself */
 
 void targets_close(TargetTable *table) { free(table->slots); }
 
@@ -29,26 +34,88 @@ static ev_u32 grow(TargetTable *table) {
     return 1;
 }
 
-static void add(TargetTable *table, ev_u64 address, ev_u64 ordinal) {
+/* The slot of an address, a new one if there is none; NULL if the table is full. */
+static TargetSlot *slot_of(TargetTable *table, ev_u64 address) {
     if (2 * table->used >= table->capacity && !grow(table))
-        return;
+        return NULL;
     TargetSlot *slot = find(table, address);
     if (!slot->address) {
         *slot = (TargetSlot){.address = address};
         table->used++;
     }
+    return slot;
+}
+
+static void add(TargetTable *table, ev_u64 key, ev_u64 ordinal, ev_u32 passes) {
+    TargetSlot *slot = slot_of(table, key);
+    if (!slot)
+        return;
     slot->blocks |= ordinal < 64 ? 1ull << ordinal : 0;
-    slot->times++;
+    slot->times += passes;
+}
+
+/* The lanes of `lanes` with this address, of which the low `bits` do not count. */
+static ev_u32 lanes_at(const Access *a, ev_u32 lanes, ev_u64 address, ev_u32 bits) {
+    ev_u32 found = 0;
+    for (; lanes; lanes &= lanes - 1)
+        if (a->address[lowest(lanes)] >> bits == address >> bits)
+            found |= lanes & -lanes;
+    return found;
 }
 
 void targets_add(Checker *c, const Access *a) {
     lock(&c->launch->lock);
-    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1)
-        add(&c->launch->targets, a->address[lowest(rest)], c->ordinal);
+    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest;) {
+        const ev_u64 first = a->address[lowest(rest)];
+        const ev_u32 here = lanes_at(a, rest, first, SECTOR_BITS);
+        ev_u32 passes = 0;
+        for (ev_u32 left = here; left;) {
+            const ev_u32 same = lanes_at(a, left, a->address[lowest(left)], 0), lanes = (ev_u32)__builtin_popcount(same);
+            passes = lanes > passes ? lanes : passes;
+            left &= ~same;
+        }
+        add(&c->launch->targets, OF_SECTOR | first >> SECTOR_BITS, c->ordinal, passes);
+        rest &= ~here;
+    }
     unlock(&c->launch->lock);
 }
 
-ev_u64 ev_check_most_on_address(CheckedLaunch *launch, ev_u64 blocks) {
+/* A poll that found nothing yet comes before the write, so its writer is looked up when the block goes on. */
+static void look_up_polled(Checker *c) {
+    CheckedLaunch *launch = c->launch;
+    for (; c->polls && launch->targets.capacity; c->polls--) {
+        const TargetSlot *slot = find(&launch->targets, c->polled[c->polls - 1]);
+        if (slot->writer && slot->writer != c->ordinal + 1 && slot->hops >= c->hops)
+            c->hops = slot->hops + 1;
+    }
+    launch->hops = c->hops > launch->hops ? c->hops : launch->hops;
+}
+
+void targets_poll(Checker *c, const Access *a) {
+    lock(&c->launch->lock);
+    look_up_polled(c);
+    c->polls = 0;
+    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1)
+        c->polled[c->polls++] = a->address[lowest(rest)];
+    unlock(&c->launch->lock);
+}
+
+void targets_publish(Checker *c, const Access *a) {
+    lock(&c->launch->lock);
+    look_up_polled(c);
+    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1) {
+        TargetSlot *slot = slot_of(&c->launch->targets, a->address[lowest(rest)]);
+        if (slot && slot->writer != c->ordinal + 1) {
+            slot->writer = c->ordinal + 1;
+            slot->hops = c->hops;
+        }
+    }
+    unlock(&c->launch->lock);
+}
+
+ev_u64 ev_check_most_hops(CheckedLaunch *launch) { return launch->hops; }
+
+ev_u64 ev_check_most_on_sector(CheckedLaunch *launch, ev_u64 blocks) {
     ev_u64 most = 0;
     for (ev_u32 i = 0; i < launch->targets.capacity; i++) {
         const TargetSlot *slot = &launch->targets.slots[i];

@@ -154,18 +154,24 @@ void count_global(Checker *c, const Access *a) {
         c->counts.global_atomics++;
         c->counts.global_atomic_sectors += units;
         c->counts.global_store_lines += lines;
-        if (!c->checks)
+        if (!c->checks) {
             targets_add(c, a);
+            targets_publish(c, a);
+        }
     } else if (is_load(a)) {
         c->counts.global_loads++;
         c->counts.global_load_sectors += units;
         c->counts.global_load_bytes += all;
+        if (a->kind == EV_STRONG_READ && !a->is_poll && !c->checks)
+            targets_poll(c, a);
         if (!c->copying) {
             c->counts.global_load_lines += lines;
             c->counts.block_sectors += sectors_add(&c->loaded, known, units);
             fresh = c->checks ? 0 : sectors_of_warp(c, a->warp, known, units);
         }
     } else {
+        if (a->kind == EV_STRONG_WRITE && !c->checks)
+            targets_publish(c, a);
         c->counts.global_stores++;
         c->counts.global_store_sectors += units;
         c->counts.global_store_bytes += all;

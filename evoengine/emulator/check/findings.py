@@ -173,13 +173,15 @@ class SiteCounts:
 
 @dataclass(frozen=True)
 class Contention:
-    """Atomic operations on the one address of global memory that has the most of them, counted
-    where accesses are counted and nothing is checked; lanes of one instruction that all have the
-    same address are one operation.
+    """Passes of atomic operations on the one sector of global memory that has the most of them,
+    counted where accesses are counted and nothing is checked. Lanes of one instruction share a pass
+    where their addresses differ, or where all of the warp have the same.
     """
 
     most: int = 0
-    most_common: int = 0  # of the addresses that at least half of the blocks have
+    most_common: int = 0  # of the sectors that at least half of the blocks have
+    # of the longest chain of blocks of which each waits for a flag of the one before
+    hops: int = 0
 
 
 SITE_FIELDS = tuple(field.name for field in fields(SiteCounts) if field.name != "site")

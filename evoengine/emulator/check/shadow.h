@@ -67,9 +67,11 @@ typedef struct {
     ev_u64 epoch;
 } SectorSet;
 
-/* Hash table of the addresses of global memory with atomic operations. */
+/* Hash table of the addresses of global memory that blocks write atomically, or as flags. */
 typedef struct {
-    ev_u64 address, times, blocks; /* blocks: a bit for each of the first 64 that run */
+    ev_u64 address, times, blocks; /* address: or a sector, with a mark (contention.c); blocks: a bit for each of the first 64 that run */
+    ev_u64 writer; /* ordinal + 1 of the block that wrote there last, 0: none yet */
+    ev_u32 hops;   /* of that block when it first wrote there */
 } TargetSlot;
 
 typedef struct {
@@ -80,6 +82,7 @@ typedef struct {
 struct CheckedLaunch {
     ev_u64 begun; /* blocks */
     TargetTable targets; /* only if accesses are counted and nothing is checked; guarded by `lock` */
+    ev_u32 hops; /* of the block with the most; as `targets` */
     SectorSet loaded; /* by finished blocks; guarded by `lock` */
     Buffer *buffers; /* sorted by address */
     ev_u32 count, capacity;
@@ -118,6 +121,9 @@ struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
     ev_u64 ordinal; /* of the block among those that run */
+    ev_u32 hops;    /* blocks that had to publish, one after the other, before this one could go on */
+    ev_u32 polls;   /* number of addresses below: those of the last poll, whose writers are not looked up yet */
+    ev_u64 polled[32];
     ev_u64 block, number; /* number: the block's number in records of global memory */
     ev_u64 shared_address, local_address;
     ev_u32 now, block_start;
@@ -189,6 +195,8 @@ ev_u32 sectors_of_warp(Checker *, ev_u32 warp, const ev_u64 *sectors, ev_u32 cou
 void sectors_close(SectorSet *);
 /* contention.c */
 void targets_add(Checker *, const Access *); /* counts an atomic operation on global memory */
+void targets_publish(Checker *, const Access *); /* a write that others may wait for */
+void targets_poll(Checker *, const Access *);    /* a read that may wait for others */
 void targets_close(TargetTable *);
 /* granules.c */
 ev_u32 shared_open(Checker *);

@@ -112,9 +112,13 @@ def run_blocks(
 
 
 def _contention(checker: LaunchChecker, blocks: int) -> Contention:
-    """What `blocks` blocks have in common: addresses that at least half of them have."""
+    """What `blocks` blocks have in common: sectors that at least half of them have; and how they
+    wait for one another.
+    """
     shared_by = max(2, min(blocks, COMMON_OF) // 2)
-    return Contention(checker.most_on_address(1), checker.most_on_address(shared_by))
+    return Contention(
+        checker.most_on_sector(1), checker.most_on_sector(shared_by), checker.most_hops()
+    )
 
 
 def _by_site(host_threads: Iterable[HostThread]) -> tuple[SiteCounts, ...]:

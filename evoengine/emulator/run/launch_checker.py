@@ -105,14 +105,20 @@ class LaunchChecker:
         )
         return read_findings(first.value or 0, count)
 
-    def most_on_address(self, blocks: int) -> int:
-        """Atomic operations on the address of global memory that has the most, of those that at
-        least so many of the first 64 blocks have.
+    def most_on_sector(self, blocks: int) -> int:
+        """Passes of atomic operations on the sector of global memory that has the most, of those
+        that at least so many of the first 64 blocks have.
         """
         return call(
-            self._native, "ev_check_most_on_address", ctypes.c_uint64,
+            self._native, "ev_check_most_on_sector", ctypes.c_uint64,
             (ctypes.c_void_p, self._launch), (ctypes.c_uint64, blocks),
         )  # fmt: skip
+
+    def most_hops(self) -> int:
+        """Hops of the longest chain of blocks of which each waits for the one before."""
+        return call(
+            self._native, "ev_check_most_hops", ctypes.c_uint64, (ctypes.c_void_p, self._launch)
+        )
 
     def close(self) -> None:
         """Frees the checker of the launch."""

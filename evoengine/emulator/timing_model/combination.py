@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from evoengine.emulator.targets import LAUNCH_US, SCHEDULERS
 from evoengine.emulator.timing_model.launch_time import (
-    ATOMICS_ON_ADDRESS_PER_CLOCK,
+    ATOMICS_ON_SECTOR_PER_CLOCK,
     ATOMICS_PER_CLOCK,
     DEFAULT,
     LATENCY_LIMITS_FROM,
@@ -43,7 +43,8 @@ def spent_on(shares: Mapping[str, float]) -> str:
 BOUNDS: Mapping[str, str] = {
     "latency": "blocks one after the other on the busiest SM, as many at once as fit there, each"
     " as slow as its dependent instructions, barriers and waits for loads make it, which have the"
-    " shares named (`pipes`: busy units)",
+    " shares named (`pipes`: busy units); and, where each block waits for a flag of the one before,"
+    " two round trips to L2 for each of them",
     "issue": f"instructions of every kind, {SCHEDULERS} warp instructions a clock on an SM",
     "fma": "float32 additions and multiplications",
     "imad": "integer multiplications",
@@ -62,6 +63,7 @@ BOUNDS: Mapping[str, str] = {
     "l2": "the same, between L2 and all SMs; a load that hits L1 is in neither",
     "dram": "every byte of the launch's buffers once; nothing where they fit in a hot L2",
     "atomic": f"atomics on global memory, {ATOMICS_PER_CLOCK:g} a clock from an SM,"
-    f" {ATOMICS_ON_ADDRESS_PER_CLOCK:g} on one address",
+    f" {ATOMICS_ON_SECTOR_PER_CLOCK:g} on one sector of L2, where lanes of"
+    " a warp count once for each that has the same address",
     "dispatch": "starting the blocks",
 }

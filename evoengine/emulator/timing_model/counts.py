@@ -62,8 +62,10 @@ class Counts:
     local_sectors: float = 0.0  # of local memory: stacks and spills
     frame_bytes: float = 0.0  # of local memory that one thread has
     atomics: float = 0.0  # requests with an atomic operation on global memory
-    # atomic operations of the whole launch on the address of global memory that has the most
-    same_address: float = 0.0
+    # passes of atomic operations of the whole launch on the sector of global memory with the most
+    same_sector: float = 0.0
+    # from block to block along the longest chain of them, each of which waits for the one before
+    hops: float = 0.0
     unique_bytes: float = 0.0  # of global memory that the whole launch accesses
     # warp instructions of the block with the most; 0 if unknown
     most_issued: float = 0.0
@@ -87,7 +89,8 @@ class Counts:
                 "common_sectors",
                 "frame_bytes",
                 "warp_skew",
-                "same_address",
+                "same_sector",
+                "hops",
             )
         }
         return Counts(**(sums | most), pieces=self.pieces + other.pieces)
@@ -155,7 +158,8 @@ _OF_LAUNCH = (
     "common_sectors",
     "frame_bytes",
     "warp_skew",
-    "same_address",
+    "same_sector",
+    "hops",
     "pieces",
 )
 

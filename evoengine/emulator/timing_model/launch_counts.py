@@ -64,15 +64,17 @@ def counts_from_reports(
     return replace(
         counts,
         shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
-        same_address=_on_same_address(fast, checked, times),
+        same_sector=_on_same_sector(fast, checked, times),
+        hops=_hops(checked) if waits(cfg) else 0.0,
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
 
 
-def _on_same_address(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
-    """Atomic operations of the whole grid, which executed its basic blocks so many `times`, on the
-    address that has the most. What only one of the checked blocks adds to says nothing of others.
+def _on_same_sector(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
+    """Passes of the atomic operations of the whole grid, which executed its basic blocks so many
+    `times`, on the sector that has the most. What only one of the checked blocks
+    adds to says nothing of others.
     """
     found = checked.contention
     counted = _atomics(checked.lowered.cfg, checked.counters[:, 0].tolist())
@@ -82,6 +84,16 @@ def _on_same_address(fast: LaunchReport, checked: LaunchReport, times: Sequence[
     if checked.blocks_run == checked.blocks:
         return found.most * whole
     return max(float(found.most), found.most_common * whole)
+
+
+def _hops(checked: LaunchReport) -> float:
+    """Hops from block to block along the longest chain of the whole grid. Blocks that are a sample
+    are taken for the beginning of one chain through all of them where most of them are in one.
+    """
+    hops, others = checked.contention.hops, checked.blocks_run - 1
+    if 2 * hops <= others:
+        return float(hops)
+    return hops * (checked.blocks - 1) / others if others else 0.0
 
 
 def _atomics(cfg: ControlFlowGraph, times: Sequence[float]) -> float:
@@ -175,7 +187,10 @@ def _warp_skew(report: LaunchReport, executions: Sequence[float], times: Sequenc
         (all_ - rest) * len(node.instructions)
         for node, all_, rest in zip(nodes, executions, times, strict=True)
     )
-    waited *= len(work) / report.blocks_run
+    if waited and len(work) < report.blocks_run:
+        # how long these blocks waited is not known: the one that did so least
+        worked = work[work.any(axis=1)]
+        return float((worked.max(axis=1) / worked.mean(axis=1)).min())
     most, mean = work.max(axis=1).sum() - waited, work.mean(axis=1).sum() - waited / work.shape[1]
     return float(max(1.0, most / mean))
 

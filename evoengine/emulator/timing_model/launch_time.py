@@ -40,10 +40,14 @@ L2_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
-# of the whole device on one address: NVIDIA's Kepler GK110 whitepaper promises one for each clock
-# of L2. On an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that
-# consist of little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
-ATOMICS_ON_ADDRESS_PER_CLOCK = 0.6
+# passes of the whole device on one sector of L2, in which lanes of a warp with distinct addresses
+# share one: NVIDIA's Kepler GK110 whitepaper promises, on one address, one for each clock of L2. On
+# an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that consist of
+# little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
+ATOMICS_ON_SECTOR_PER_CLOCK = 0.6
+# round trips to L2 of a hop from a block to the one that waits for it: that of the write, and that
+# of the poll that finds it. An assumption; polls that have just missed it make it longer
+TRIPS_OF_HOP = 2.0
 # latency limits a launch where it is longer than this many times the largest other bound, because
 # it includes the work of the pipes
 LATENCY_LIMITS_FROM = 2
@@ -197,7 +201,7 @@ class _Launch:
             "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
         }
         clocks["atomic"] = max(
-            clocks["atomic"], self.block.same_address / ATOMICS_ON_ADDRESS_PER_CLOCK
+            clocks["atomic"], self.block.same_sector / ATOMICS_ON_SECTOR_PER_CLOCK
         )
         return {name: value for name, value in (clocks | device).items() if value > 0} | {
             "latency": self._latency()
@@ -328,11 +332,14 @@ class _Launch:
         return self.block.unique_bytes + sms * self._frames_on_sm
 
     def _latency(self) -> float:
-        """The time of blocks that run one after the other on the busiest SM."""
+        """The time of blocks that run one after the other on the busiest SM, and of flags that go
+        from block to block through L2 where each waits for the one before.
+        """
         rounds = math.ceil(self.most_blocks / self.occupancy.blocks)
         return (
             max(rounds, self.skew) * self._one_block_latency()
             + (rounds - 1) * self.target.latencies.block
+            + self.block.hops * TRIPS_OF_HOP * self.target.latencies.l2
         )
 
     def latency_shares(self) -> dict[str, float]:

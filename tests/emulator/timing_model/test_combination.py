@@ -100,7 +100,7 @@ def test_every_bound_that_the_model_gives_has_words_and_no_other_has() -> None:
         ({"store_sectors": 100.0}, {"l2", "l2_port"}),
         ({"copy_sectors": 100.0}, {"l2", "l2_port"}),
         ({"atomics": 1e4}, {"atomic"}),
-        ({"same_address": 1e4}, {"atomic"}),
+        ({"same_sector": 1e4}, {"atomic"}),
         ({"delays": {"fixed": 4000.0, "global": 4000.0}}, set()),
         ({"delays": {"fixed": 4000.0, "global": 40.0, "barrier": 4000.0}}, set()),
         ({"unique_bytes": 1e8}, {"dram"}),
@@ -151,21 +151,27 @@ def test_the_limiter_is_named_as_told() -> None:
 def test_rates_in_words_are_those_of_the_model() -> None:
     (per_clock,) = re.findall(r"(\d+) warp instructions a clock", BOUNDS["issue"])
     (atomics,) = re.findall(r"(\d+) a clock from an SM", BOUNDS["atomic"])
-    (on_address,) = re.findall(r"([\d.]+) on one address", BOUNDS["atomic"])
+    (on_sector,) = re.findall(r"([\d.]+) on one sector", BOUNDS["atomic"])
     counts = Counts(blocks=1, warps=8, instructions={"control": 8e4}, atomics=5e4)
     launch, contended = (
         model_launch(
             item, target=find("h200"), grid=(1,), block=(256,), registers=32, shared_bytes=0
         )
-        for item in (counts, replace(counts, same_address=7e4))
+        for item in (counts, replace(counts, same_sector=7e4))
     )
     clocks = find("h200").clocks_per_us
     assert launch.bounds_us["issue"] * clocks == pytest.approx(8e4 / int(per_clock))
     assert launch.bounds_us["atomic"] * clocks == pytest.approx(5e4 / int(atomics))
-    assert contended.bounds_us["atomic"] * clocks == pytest.approx(7e4 / float(on_address))
+    assert contended.bounds_us["atomic"] * clocks == pytest.approx(7e4 / float(on_sector))
 
 
 def test_what_a_latency_is_spent_on_is_named_with_its_share_and_small_ones_are_not() -> None:
     shares = {"barriers": 0.52, "loads": 0.44, "shuffles": 0.04}
     assert spent_on(shares) == "52 % barriers, 44 % loads"
     assert spent_on({}) == ""
+
+
+def test_a_hop_from_block_to_block_costs_two_round_trips_to_l2() -> None:
+    target = find("h200")
+    longer = modelled(hops=100).bounds_us["latency"] - modelled().bounds_us["latency"]
+    assert longer * target.clocks_per_us == pytest.approx(200 * target.latencies.l2)

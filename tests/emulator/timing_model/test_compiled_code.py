@@ -4,14 +4,17 @@ ran.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy
 import pytest
 
 from evoengine.emulator.check.findings import Check
-from evoengine.emulator.device import Checks, Emulator
+from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.emulator.front.clang import compile_cuda
 from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.launch_counts import counts_from_reports
+from evoengine.emulator.timing_model.launch_counts import _warp_skew, counts_from_reports
 
 NUMBERS = 8192
 
@@ -119,14 +122,16 @@ def test_nothing_waits_for_an_atomic_whose_result_is_unread() -> None:
         ("0", 64 * 2),  # one lane of a warp does it for all
         ("threadIdx.x % 2", 64 * 2 * 16),
         ("threadIdx.x", 64),
+        ("threadIdx.x % 8", 64 * 2 * 4),  # lanes of one sector wait for those of their own address
+        ("threadIdx.x / 8", 64 * 2 * 8),
         ("blockIdx.x * 64 + threadIdx.x", 1),
     ],
 )
-def test_atomics_on_the_address_that_has_the_most_are_counted_over_all_blocks(
+def test_atomics_on_the_sector_that_has_the_most_are_counted_over_all_blocks(
     target: str, times: int, sample: int | None
 ) -> None:
     found = counted(f"atomicAdd(out + ({target}), x[threadIdx.x]);", grid=64, sample=sample)
-    assert found.same_address == times
+    assert found.same_sector == times
 
 
 def test_blocks_that_empty_a_queue_count_its_tickets_once() -> None:
@@ -138,9 +143,9 @@ def test_blocks_that_empty_a_queue_count_its_tickets_once() -> None:
             if (ticket >= 1000) return;
             __syncthreads();
         }"""
-    assert counted(queue, grid=64).same_address == 1000 + 64
+    assert counted(queue, grid=64).same_sector == 1000 + 64
     # two of the blocks alone, scaled by the tickets that the whole grid took
-    assert counted(queue, grid=64, sample=2).same_address == pytest.approx(1000 + 64)
+    assert counted(queue, grid=64, sample=2).same_sector == pytest.approx(1000 + 64)
 
 
 def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> None:
@@ -155,4 +160,51 @@ def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> N
     found = counted(turns, grid=16)
     assert found.most_issued == 0  # unknown
     # the poll of a block, another one if it had to wait, and its own turn
-    assert 2 * 16 <= found.same_address <= 3 * 16
+    assert 2 * 16 <= found.same_sector <= 3 * 16
+
+
+@pytest.mark.parametrize("sample", [None, 8])
+@pytest.mark.parametrize(
+    ("before", "hops"),
+    [
+        ("", 63),
+        ("atomicExch(out + 1 + ticket, 1);", 1),  # as in a decoupled look-back
+    ],
+)
+def test_blocks_that_wait_for_the_one_before_are_a_chain(
+    before: str, hops: int, sample: int | None
+) -> None:
+    chain = f"""
+        if (threadIdx.x == 0) {{
+            const int ticket = atomicAdd(out, 1);
+            {before}
+            if (ticket)
+                while (*(volatile int*)(out + ticket) == 0) {{}}
+            atomicExch(out + 1 + ticket, 2);
+        }}"""
+    assert counted(chain, grid=64, sample=sample).hops == hops
+
+
+def test_blocks_that_raise_one_place_by_compare_and_swap_are_no_chain() -> None:
+    raised = """
+        int seen = *(volatile int*)out;
+        while (int(blockIdx.x) > seen) {
+            const int found = atomicCAS(out, seen, int(blockIdx.x));
+            if (found == seen) break;
+            seen = found;
+        }"""
+    assert counted(raised, grid=64).hops == 0
+
+
+def test_how_long_a_few_blocks_waited_is_no_work_of_their_busiest_warp() -> None:
+    """Blocks are told apart by warps up to a number, and those may have waited the longest."""
+    work = numpy.full((2, 8), 100, dtype=numpy.uint64)
+    work[0, 0], work[1, 0] = 9000, 110
+    nodes = [SimpleNamespace(instructions=[None] * 10)]
+    report = SimpleNamespace(
+        warp_work=work,
+        blocks_run=256,
+        lowered=SimpleNamespace(cfg=SimpleNamespace(nodes=nodes)),
+    )
+    found = _warp_skew(cast(LaunchReport, report), [1000.0], [100.0])
+    assert found == pytest.approx(110 / (810 / 8))
