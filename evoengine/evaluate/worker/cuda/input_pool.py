@@ -70,9 +70,7 @@ class InputPool:
         get the device between two.
         """
         if case not in self._cases:
-            self._cases[case] = self._make(case, alone)
-            while len(self._cases) > 1 and self._bytes() > self._limit:
-                self._cases.popitem(last=False)
+            self._keep(case, self._make(case, alone))
         self._cases.move_to_end(case)
         return self._cases[case]
 
@@ -85,8 +83,14 @@ class InputPool:
         kept = {item.number: item for item in old if item not in timed}
         for key in [key for key in self._seeds if key[0] == case and key[1] not in kept]:
             del self._seeds[key]
-        self._cases[case] = self._make(case, alone, kept)
-        return self.sets(case)
+        self._keep(case, self._make(case, alone, kept))
+        return self._cases[case]
+
+    def _keep(self, case: str, sets: tuple[PoolSet, ...]) -> None:
+        """Holds the sets of a case that was not held; others go where memory is short."""
+        self._cases[case] = sets
+        while len(self._cases) > 1 and self._bytes() > self._limit:
+            self._cases.popitem(last=False)
 
     def _make(
         self, case: str, alone: Alone, kept: Mapping[int, PoolSet] = NO_SETS

@@ -157,6 +157,17 @@ def test_the_least_recently_used_case_makes_room_and_comes_back_the_same(
         assert torch.equal(item.inputs["x"], earlier)
 
 
+def test_a_case_that_is_renewed_makes_room_as_one_that_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_pool, "MEMORY_SHARE", 0.0)
+    made = Pool(tmp_path, small_task(**SMALL))
+    made.pool.sets("plain")
+    made.pool.sets("flipped")
+    made.pool.renew("plain")
+    assert list(made.pool._cases) == ["plain"]
+
+
 def test_extreme_sets_and_sets_that_functions_draw_come_back_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
