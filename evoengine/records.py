@@ -467,6 +467,10 @@ class Forensics(Frozen):
     problem: str = ""
     seconds: float = 0.0
 
+    def behind(self, first: Diagnosis) -> Forensics:
+        """These findings with `first` in front of them."""
+        return self.model_copy(update={"diagnoses": (first, *self.diagnoses)})
+
 
 class Verdict(Frozen):
     """The result of evaluating one candidate."""

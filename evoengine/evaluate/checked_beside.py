@@ -141,22 +141,20 @@ class CheckedBeside:
 
     async def result(self, candidate: Candidate) -> FollowedCases:
         """What is found on `candidate`, which is followed next; at most once."""
-        self.begin(candidate)
-        asked = self._asked.get(_key_of(candidate))
+        asked = self._begun(candidate)
         if asked is None:
             return FollowedCases(problem=self._problem)
-        asked.wanted = asked.is_awaited = True
+        asked.is_awaited = True
         return await asyncio.shield(asked.found)
 
     async def fault(self, candidate: Candidate, wait_s: float) -> Report | None:
         """The fault of `candidate`, if one is found in `wait_s`: its verdict is the same without
         it, so those that count go first.
         """
-        self.begin(candidate)
-        asked = self._asked.get(_key_of(candidate))
+        asked = self._begun(candidate)
         if asked is None:
             return None
-        asked.wanted = asked.waits_briefly = True
+        asked.waits_briefly = True
         try:
             async with asyncio.timeout(wait_s):
                 return (await asyncio.shield(asked.found)).fault
@@ -176,6 +174,11 @@ class CheckedBeside:
         await self._compiler.close()
         await asyncio.gather(*(follower.close() for follower in self._followers))
         await self._clang.close()
+
+    def _begun(self, candidate: Candidate) -> _Asked | None:
+        """What was asked for `candidate`, now if not before; None where none can be followed."""
+        self.begin(candidate)
+        return self._asked.get(_key_of(candidate))
 
     def _forget(self, asked: _Asked) -> None:
         """Leaves `asked` as if it had never been asked for."""

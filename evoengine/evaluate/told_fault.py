@@ -22,8 +22,7 @@ def with_fault(report: Report, fault: Report | None) -> Report:
         return report
     told = Diagnosis(kind=DiagnosisKind.fault, sentence=fault.reason, share=0.0)
     known = report.forensics or Forensics(case=_case_of(fault))
-    forensics = known.model_copy(update={"diagnoses": (told, *known.diagnoses)})
-    return report.model_copy(update={"forensics": forensics})
+    return report.model_copy(update={"forensics": known.behind(told)})
 
 
 def _case_of(fault: Report) -> str:

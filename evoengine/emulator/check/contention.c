@@ -1,12 +1,13 @@
 /* How many passes the atomic operations on each sector of global memory take, over all blocks of a launch: those on one sector
  * wait for one another, in the slice of L2 that holds it. Lanes of one instruction share a pass where their addresses differ;
- * those with the same address count one by one, or, where all of the warp have it, once, because compilers let one lane do it (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG).
+ * those with the same address count one by one, or, where all of the warp have it, once, because compilers let one lane do it
+ * (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG).
  *
  * And chains of blocks: a block that reads what another one published has one hop more behind it than that one had when it first
  * published there. What a block publishes before it polls (a decoupled look-back) keeps nobody waiting. */
 #include "shadow.h"
 
-enum { FIRST_CAPACITY = 256, MOST_CAPACITY = 1 << 18 }; /* the limit: 6 MiB of table; further sectors are not counted */
+enum { FIRST_CAPACITY = 256, MOST_CAPACITY = 1 << 18 }; /* the limit: 10 MiB of table; further sectors and flags are not counted */
 enum { SECTOR_BITS = 5 };
 static const ev_u64 OF_SECTOR = 1ull << 63; /* in the key of a sector; that of an address is itself */
 
@@ -54,6 +55,9 @@ static void add(TargetTable *table, ev_u64 key, ev_u64 ordinal, ev_u32 passes) {
     slot->times += passes;
 }
 
+/* The lanes that count: one where all of the warp have one address. */
+static ev_u32 counted_lanes(const Access *a) { return is_one_place(a) ? a->mask & -a->mask : a->mask; }
+
 /* The lanes of `lanes` with this address, of which the low `bits` do not count. */
 static ev_u32 lanes_at(const Access *a, ev_u32 lanes, ev_u64 address, ev_u32 bits) {
     ev_u32 found = 0;
@@ -65,7 +69,7 @@ static ev_u32 lanes_at(const Access *a, ev_u32 lanes, ev_u64 address, ev_u32 bit
 
 void targets_add(Checker *c, const Access *a) {
     lock(&c->launch->lock);
-    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest;) {
+    for (ev_u32 rest = counted_lanes(a); rest;) {
         const ev_u64 first = a->address[lowest(rest)];
         const ev_u32 here = lanes_at(a, rest, first, SECTOR_BITS);
         ev_u32 passes = 0;
@@ -95,7 +99,7 @@ void targets_poll(Checker *c, const Access *a) {
     lock(&c->launch->lock);
     look_up_polled(c);
     c->polls = 0;
-    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1)
+    for (ev_u32 rest = counted_lanes(a); rest; rest &= rest - 1)
         c->polled[c->polls++] = a->address[lowest(rest)];
     unlock(&c->launch->lock);
 }
@@ -103,7 +107,7 @@ void targets_poll(Checker *c, const Access *a) {
 void targets_publish(Checker *c, const Access *a) {
     lock(&c->launch->lock);
     look_up_polled(c);
-    for (ev_u32 rest = is_one_place(a) ? a->mask & -a->mask : a->mask; rest; rest &= rest - 1) {
+    for (ev_u32 rest = counted_lanes(a); rest; rest &= rest - 1) {
         TargetSlot *slot = slot_of(&c->launch->targets, a->address[lowest(rest)]);
         if (slot && slot->writer != c->ordinal + 1) {
             slot->writer = c->ordinal + 1;

@@ -73,8 +73,8 @@ def counts_from_reports(
 
 def _on_same_sector(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
     """Passes of the atomic operations of the whole grid, which executed its basic blocks so many
-    `times`, on the sector that has the most. What only one of the checked blocks
-    adds to says nothing of others.
+    `times`, on the sector that has the most. What only one of the checked blocks adds to says
+    nothing of others.
     """
     found = checked.contention
     counted = _atomics(checked.lowered.cfg, checked.counters[:, 0].tolist())

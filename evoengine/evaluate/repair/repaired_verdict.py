@@ -7,7 +7,7 @@ from evoengine.errors import EvoError
 from evoengine.evaluate.repair.repair_finding import finding
 from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
 from evoengine.protocols import Progress
-from evoengine.records import Diagnosis, Forensics, Status, Verdict
+from evoengine.records import Forensics, Status, Verdict
 
 PHASE = "repair"
 
@@ -53,11 +53,5 @@ async def with_repair(
     change = finding(candidate, found)
     if change is None:
         return verdict.model_copy(update={"phases_s": phases_s})
-    return verdict.model_copy(
-        update={"forensics": _in_front(verdict, wrong, change), "phases_s": phases_s}
-    )
-
-
-def _in_front(verdict: Verdict, wrong: WrongInputs, change: Diagnosis) -> Forensics:
     known = verdict.forensics or Forensics(case=wrong.case)
-    return known.model_copy(update={"diagnoses": (change, *known.diagnoses)})
+    return verdict.model_copy(update={"forensics": known.behind(change), "phases_s": phases_s})

@@ -40,24 +40,7 @@ def joined_scans(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedS
             f"the carry holds the total of the previous part of {named} alone, not of all parts"
             " before",
         )
-    for size in sizes:
-        for lost in (one for one in (WARP, 1, *sizes) if one < size and size % one == 0):
-            last = f"the last {lost} elements" if lost > 1 else "the last element"
-            warp = " (the last warp)" if lost == WARP else ""
-            yield change(
-                step,
-                f"where what is carried over every {size} lacks {last} of them in {step.words}",
-                _with_carry(size, slice(0, -lost)),
-                1.0,
-                f"the carry to the next tile (chunk) of {size} leaves out {last}{warp} of each",
-            )
-            yield change(
-                step,
-                f"where what is carried over every {size} is of {last} of them in {step.words}",
-                _with_carry(size, slice(-lost, None)),
-                1.0,
-                f"the carry to the next tile (chunk) of {size} has {last}{warp} of each only",
-            )
+    yield from _carried_in_part(step, sizes)
     for size in sizes:
         for inner in (one for one in sizes if one < size and size % one == 0):
             named = f"{inner} elements{', as the warps of a block' if inner == WARP else ''}"
@@ -79,6 +62,27 @@ def joined_scans(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedS
                 " (warps) before them",
             )
     yield from _inside_warps(step)
+
+
+def _carried_in_part(step: ReferenceStep, sizes: Sequence[int]) -> Iterator[ChangedStep]:
+    for size in sizes:
+        for lost in (one for one in (WARP, 1, *sizes) if one < size and size % one == 0):
+            last = f"the last {lost} elements" if lost > 1 else "the last element"
+            warp = " (the last warp)" if lost == WARP else ""
+            yield change(
+                step,
+                f"where what is carried over every {size} lacks {last} of them in {step.words}",
+                _with_carry(size, slice(0, -lost)),
+                1.0,
+                f"the carry to the next tile (chunk) of {size} leaves out {last}{warp} of each",
+            )
+            yield change(
+                step,
+                f"where what is carried over every {size} is of {last} of them in {step.words}",
+                _with_carry(size, slice(-lost, None)),
+                1.0,
+                f"the carry to the next tile (chunk) of {size} has {last}{warp} of each only",
+            )
 
 
 def _inside_warps(step: ReferenceStep) -> Iterator[ChangedStep]:
