@@ -65,6 +65,8 @@ from evoengine.search.trial_requests import Pending, TrialRequests
 from evoengine.search.trial_verdicts import TrialVerdicts
 from evoengine.task.schema import Task
 
+# Elites that are measured in each other's pauses: a search has two graders.
+FINALS_AT_ONCE = 2
 INTERRUPTED = RunEnded("interrupted", EndKind.interrupted)
 
 
@@ -407,16 +409,27 @@ class Engine:
         if self.environment.is_modelled:
             return True
         finals = FinalVerdicts(self.store, self.executor, self.now, self._progress)
-        rows = list[VerdictRow]()
+        rows = dict[int, VerdictRow]()
+        missing = finals.missing(self.population.elites)
+        at_once = asyncio.Semaphore(FINALS_AT_ONCE)
 
         async def measure(trial: int) -> None:
-            rows.append(await finals.measure(trial))
+            async with at_once:
+                rows[trial] = await finals.measure(trial)
+
+        async def measure_all() -> None:
+            measured = [asyncio.create_task(measure(trial)) for trial in missing]
+            try:
+                await asyncio.gather(*measured)
+            finally:
+                for task in measured:
+                    task.cancel()
+                await asyncio.gather(*measured, return_exceptions=True)
 
         # all before the first profile: a device replaces the process that a profiler was in
-        for trial in finals.missing(self.population.elites):
-            if stopping.done() or not await self._unless_stopped(measure(trial), stopping):
-                return False
-        for row in rows:
+        if stopping.done() or not await self._unless_stopped(measure_all(), stopping):
+            return False
+        for row in (rows[trial] for trial in missing):
             if stopping.done() or not await self._unless_stopped(finals.store(row), stopping):
                 return False
         return True

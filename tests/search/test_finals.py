@@ -18,7 +18,7 @@ from evoengine.protocols import (
     VerdictRow,
 )
 from evoengine.records import EndKind, Proposal, Status, Verdict
-from evoengine.search.engine import Engine
+from evoengine.search.engine import FINALS_AT_ONCE, Engine
 from evoengine.store.memory_store import MemoryStore
 from tests.scale_task import kernel, load_scale_task
 from tests.search.scripted_generator import (
@@ -167,7 +167,8 @@ def test_a_run_that_is_stopped_during_its_finals_is_not_complete_and_a_resume_me
             return await run_engine(engine, stop, stopped=lambda: TOLD_TO_STOP)
 
     assert asyncio.run(stopped_run()) == TOLD_TO_STOP
-    assert len(finals) == measured + 1
+    # of two at once, one has waited for ever and the other has begun or not
+    assert measured < len(finals) <= measured + FINALS_AT_ONCE
     assert finals_of(store) == [], "rows are stored with the kernel activity, which comes last"
     engine = searched(tmp_path, store)
     assert len(engine.executor.asked) == 6
@@ -220,5 +221,6 @@ def test_finals_begin_once_nothing_is_in_flight(tmp_path: Path) -> None:
     assert ended == RunEnded("nothing is left", EndKind.exhausted)
     assert {item.name for item in asked if item.name.startswith("late_")}, "some were in flight"
     finals = len(finals_of(store))
-    assert finals and [item.beside for item in asked[-finals:]] == [0] * finals
+    beside = [item.beside for item in asked[-finals:]]
+    assert finals and beside[0] == 0 and set(beside) <= set(range(FINALS_AT_ONCE))
     assert all(store.get(VerdictRow, trial) is None for trial in range(12, 16))

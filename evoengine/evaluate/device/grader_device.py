@@ -83,6 +83,11 @@ class GraderDevice:
         self._turn = Turn()
         self._asked = 0  # jobs and races that wait or are under way
 
+    @property
+    def asked(self) -> int:
+        """How many jobs and races wait for it or are under way."""
+        return self._asked
+
     async def start(self, task: Task, task_path: str) -> Environment:
         """Starts the grader; raises DeviceError, TaskError or WorkerError."""
         self._task, self._task_path = task, task_path

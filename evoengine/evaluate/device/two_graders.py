@@ -59,9 +59,14 @@ class TwoGraders:
         return await self._first.start(task, task_path)
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        """Runs a job beside one of the other kind."""
+        """Runs a job beside one of the other kind; an elite's sittings, which pause, where fewer
+        jobs wait.
+        """
         if verify:
-            return await self._verifier(progress).run(job, progress, verify=True)
+            verifier = self._verifier(progress)
+            if job.sittings > 1 and self._first.asked < verifier.asked:
+                verifier = self._first
+            return await verifier.run(job, progress, verify=True)
         if job.purpose is Purpose.diagnosis:
             return await self._verifier(progress).run(job, progress)
         report = await self._first.run(job, progress)

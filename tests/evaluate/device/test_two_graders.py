@@ -81,6 +81,21 @@ def test_a_verification_and_a_race_end_while_a_first_verdict_is_under_way(
     assert play(scene) == (Status.correct, Status.correct, False, Status.timeout)
 
 
+def test_two_elites_sit_at_both_graders(play: Play, job: Callable[[str], Job]) -> None:
+    endless, correct = job("endless"), job("correct")
+
+    async def scene(device: TwoGraders) -> Any:
+        await begin_search(device, correct)
+        sitting = endless.model_copy(update={"sittings": 2})
+        first = asyncio.create_task(device.run(sitting, silent, verify=True))
+        await asyncio.sleep(0.1)
+        other = correct.model_copy(update={"sittings": 2})
+        second = await device.run(other, silent, verify=True)
+        return second.status, first.done(), (await first).status
+
+    assert play(scene) == (Status.correct, False, Status.timeout)
+
+
 def diagnosing(job: Job) -> Job:
     return job.model_copy(update={"purpose": Purpose.diagnosis})
 

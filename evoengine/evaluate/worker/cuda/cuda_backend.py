@@ -66,15 +66,19 @@ from evoengine.task.schema import Task
 
 RELAUNCHED_REPLAYS, RELAUNCHED_CALLS = 4, 3  # on the inputs of a wrong call
 RELAUNCHES_S = 1.0  # no further replay begins after it
+PAUSE_S = 0.4  # between two sittings of a case, at least
 GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
 
 
 @dataclass(frozen=True)
 class FirstLook:
-    """The beginning of a measurement: enough to see whether a candidate may take a place."""
+    """The beginning of a measurement: enough to see whether a candidate may take a place, or the
+    sittings so far.
+    """
 
     case: TimedCase  # with the samples so far
     pairs: TimedPairs
+    ended: float = 0.0  # the last sitting, on the clock of this process
 
 
 class CudaBackend:
@@ -196,7 +200,7 @@ class CudaBackend:
         """Time each case that has a baseline in the job, paired with it; compare every replay.
 
         With a limit, the objective's cases are looked at first; a candidate whose score is surely
-        above it is timed no further.
+        above it is timed no further. Sittings go round the objective's cases.
         """
         looks = dict[str, FirstLook]()
         if job.limit is not None:
@@ -209,6 +213,13 @@ class CudaBackend:
             if _surely_above([look.pairs for look in looks.values()], job.limit):
                 yield from (look.case for look in looks.values())
                 return
+        for _ in range(job.sittings - 1):
+            for compiled in self.scored_cases(job):
+                look = self._sit(job, compiled, announce, looks.get(compiled.plan.case))
+                if look.case.wrong:
+                    yield look.case
+                    return
+                looks[compiled.plan.case] = look
         for compiled in job.cases:
             if compiled.plan.case in job.baselines:
                 yield self._time(job, compiled, announce, looks.get(compiled.plan.case))
@@ -357,6 +368,20 @@ class CudaBackend:
         found = TimedCase(compiled, timing=timing, sets=checks, is_coarse=True)
         return FirstLook(found, scored.pairs)
 
+    def _sit(
+        self, job: Job, compiled: CompiledCase, announce: Announce, before: FirstLook | None
+    ) -> FirstLook:
+        """One sitting more, some time after the last one of the case."""
+        _pause(before, compiled, announce)
+        alive = partial(announce, f"timing {shown(compiled)}", True)
+        with self._timing_turn(job, compiled, announce) as examination:
+            seen = before.pairs if before else None
+            pair = self._paired(job, compiled, examination, announce, self.scores_cold, seen)
+            pair.sit(SITTING, alive)
+            checked = worst_of_each(before.case.sets if before else (), examination.checks)
+        found = TimedCase(compiled, wrong=pair.wrong, sets=checked)
+        return FirstLook(found, pair.pairs, ended=time.monotonic())
+
     def _paired(
         self,
         job: Job,
@@ -372,7 +397,17 @@ class CudaBackend:
         calls = self.calls(case, examination, job.baselines[case])
         replays = self.all_baselines.replays(case, job.baselines[case], calls.most)
         sets = timed_sets(self.pool.sets(case))
-        return PairedTiming(examination, replays, sets, calls, cold, pairs)
+        offer = partial(self._offer, f"preparing to time {shown(compiled)}", announce)
+        return PairedTiming(examination, replays, sets, calls, cold, pairs, offer)
+
+    def _offer(self, step: str, announce: Announce) -> float:
+        """Lets those that wait have the GPU, which is nobody's time; the seconds that it took."""
+        if not self.harness.token.is_wanted:
+            return 0.0
+        announce(step, False)
+        began = time.monotonic()
+        self.harness.token.offer()
+        return time.monotonic() - began
 
     def _time(
         self, job: Job, compiled: CompiledCase, announce: Announce, look: FirstLook | None
@@ -380,6 +415,7 @@ class CudaBackend:
         case, baseline = compiled.plan.case, job.baselines[compiled.plan.case]
         budget_s = self.task.limits.timing_ms / 1000
         alive = partial(announce, f"timing {shown(compiled)}", True)
+        _pause(look if job.sittings > 1 else None, compiled, announce)
         with self._timing_turn(job, compiled, announce) as examination:
             samples = []
             for cold in self._kinds(job):
@@ -387,7 +423,7 @@ class CudaBackend:
                 pair = self._paired(job, compiled, examination, announce, cold, seen)
                 effort = self._effort(case, cold, job)
                 samples.append(
-                    pair.run_sittings(job.sittings, SITTING, alive)
+                    pair.sit(SITTING, alive)
                     if effort is SCORED and job.sittings > 1
                     else pair.run(budget_s, effort, alive)
                 )
@@ -519,6 +555,13 @@ class CudaBackend:
     def _note_growth(self, examination: Examination) -> None:
         if examination.close() > GROWTH_BYTES:
             self.runner_has_grown = True
+
+
+def _pause(before: FirstLook | None, compiled: CompiledCase, announce: Announce) -> None:
+    """Waits until a sitting may follow the one before."""
+    if before is not None and (left_s := before.ended + PAUSE_S - time.monotonic()) > 0:
+        announce(f"preparing to time {shown(compiled)}", False)
+        time.sleep(left_s)
 
 
 def _surely_above(looks: Sequence[TimedPairs], limit: float) -> bool:

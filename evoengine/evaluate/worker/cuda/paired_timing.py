@@ -33,10 +33,12 @@ ALONE_REPLAYS = 4
 # the verdicts of one run spread by 3 % (10th to 90th percentile, H200).
 SAME_TIME = 0.08
 ATTEMPTS = 3
-PAUSE_S = 0.4  # between two sittings
 # Replays about which two clocks disagree, because the GPU was given to another process in between;
 # more of them are no accident.
 MOST_DISAGREEMENTS = 5
+
+# Lets those that wait have the GPU; returns for how many seconds.
+Offer = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,17 @@ class PairedTiming:
         calls: CallRange,
         cold: bool,
         pairs: TimedPairs | None = None,
+        offer: Offer = lambda: 0.0,
     ) -> None:
-        """`pairs` are those of a measurement that this one goes on with."""
+        """`pairs` are those of a measurement that this one goes on with. `offer` is called between
+        two groups.
+        """
         self._examination = examination
         self._baseline = baseline
         self._sets = sets
         self._calls = calls
         self._cold = cold
+        self._offer = offer
         self._disagreements = 0
         self._turns = BaselineTurns(baseline, calls, cold)
         self.pairs = pairs or TimedPairs()
@@ -119,20 +125,12 @@ class PairedTiming:
         assert failure is not None
         raise failure
 
-    def run_sittings(self, count: int, effort: Effort, alive: Callable[[], None]) -> Samples:
-        """As `run`, in `count` sittings of the least effort, with pauses between them."""
-        sittings = 0
-        for sitting in range(1, count + 1):
-            before = self.pairs
-            samples = self.run(0.0, replace(effort, groups=sitting * effort.groups), alive)
-            # a void measurement is made again at once: all its groups are of one sitting
-            sittings = sittings + 1 if self.pairs is before else 1
-            if self.wrong:
-                break
-            if sitting < count:
-                alive()
-                time.sleep(PAUSE_S)
-        return samples.model_copy(update={"sittings": sittings})
+    def sit(self, effort: Effort, alive: Callable[[], None]) -> Samples:
+        """As `run`, with the least effort beyond that of the sittings before. A void measurement
+        is made again at once: then all its groups are of one sitting.
+        """
+        self.pairs.begin_sitting()
+        return self.run(0.0, replace(effort, groups=self.pairs.groups + effort.groups), alive)
 
     def _take(self, budget_s: float, effort: Effort, alive: Callable[[], None]) -> None:
         deadline = time.monotonic() + budget_s * (0.7 + secrets.randbelow(600) / 1000)
@@ -142,6 +140,8 @@ class PairedTiming:
             and time.monotonic() < deadline
             and not pairs.are_narrow
         ):
+            if pairs.groups:
+                deadline += self._offer()
             self._take_group(effort, alive)
             if self.wrong:
                 return

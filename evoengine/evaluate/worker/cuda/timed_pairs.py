@@ -73,11 +73,17 @@ class TimedPairs:
 
     def __init__(self) -> None:
         self.groups = 0  # begun so far
+        self._sittings = 1  # in which they were begun
         self._ours: list[float] = []
         self._theirs: list[float] = []
         self._counts: list[int] = []
         self._groups: list[int] = []
         self._gaps = ClockGaps()
+
+    def begin_sitting(self) -> None:
+        """The groups that follow are taken some time after those before."""
+        if self.groups:
+            self._sittings += 1
 
     def begin_group(self) -> None:
         """The samples that follow are of a new group."""
@@ -128,6 +134,7 @@ class TimedPairs:
             baseline_us=tuple(self._theirs),
             calls=tuple(self._counts),
             groups=tuple(self._groups),
+            sittings=self._sittings,
         )
 
     @property

@@ -236,6 +236,12 @@ class HostToken:
         self.is_held = False
         self.turns = 0  # how often it was held so far
         self.started: int | None = 0  # what `starts` says
+        self.is_wanted = False
+        self.offers = 0
+
+    def offer(self) -> None:
+        assert self.is_held and self.is_wanted
+        self.offers += 1
 
     @contextmanager
     def held(self) -> Iterator[None]:

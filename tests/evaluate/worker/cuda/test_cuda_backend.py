@@ -19,7 +19,7 @@ from evoengine.evaluate.floor import DevicePeaks
 from evoengine.evaluate.nvml import Nvml
 from evoengine.evaluate.worker.candidate_failures import VoidTiming
 from evoengine.evaluate.worker.cuda import cuda_backend
-from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
+from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, PAUSE_S, CudaBackend
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight
 from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
@@ -30,6 +30,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
     SCORED,
+    SITTING,
     Effort,
 )
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
@@ -245,6 +246,73 @@ def test_waiting_for_the_gpu_is_not_the_candidates_time(
     assert desk.judge(plain="torch.mul").status is Status.correct
     assert len(waited) > 2 * len(ELEMENTS)
     assert not [step for step, may_run in waited if may_run]
+
+
+def test_others_that_want_the_gpu_have_it_between_two_groups_which_is_nobodys_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token: Any = desk.harness.token
+    assert desk.judge(plain="torch.mul").status is Status.correct
+    assert token.offers == 0, "nobody waits"
+    token.is_wanted, offer, offered = True, token.offer, list[tuple[str, bool]]()
+
+    def watched() -> None:
+        offered.append(desk.announced[-1])
+        offer()
+
+    monkeypatch.setattr(token, "offer", watched)
+    assert desk.judge(plain="torch.mul").status is Status.correct
+    assert len(offered) >= SCORED.groups - 1
+    assert not [step for step, may_run in offered if may_run]
+
+
+def test_sittings_go_round_the_cases_and_the_gpu_is_free_in_their_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    now = [0.0]
+    with connected_pair(monkeypatch) as runners:
+        desk = Desk(tmp_path, runners, objective={"cases": ["plain", "flipped"]})
+        limited = Limited(desk, monkeypatch)
+        moments, sit = list[str](), cuda_backend.PairedTiming.sit
+
+        def watched(pair: Any, *arguments: Any) -> Any:
+            moments.append(f"sat down at {now[0]:g}")
+            return sit(pair, *arguments)
+
+        def sleep(seconds: float) -> None:
+            assert not desk.is_alone
+            now[0] += seconds
+
+        clock = SimpleNamespace(sleep=sleep, monotonic=lambda: now[0])
+        monkeypatch.setattr(cuda_backend, "time", clock)
+        monkeypatch.setattr(cuda_backend.PairedTiming, "sit", watched)
+        report = limited.judge(None, sittings=3, plain="torch.mul", flipped="torch.mul")
+    assert report.status is Status.correct
+    at = [f"sat down at {sitting * PAUSE_S:g}" for sitting in range(3)]
+    assert moments == [moment for moment in at for _ in ("plain", "flipped")]
+    for timing in report.timings:
+        assert timing.hot.sittings == 3 and len(set(timing.hot.groups)) == 3 * SITTING.groups
+
+
+def test_a_wrong_output_in_a_sitting_is_a_wrong_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    with connected_pair(monkeypatch) as runners:
+        desk = Desk(tmp_path, runners, objective={"cases": ["plain"]})
+
+        def tires(call: dict[str, int], _: int) -> None:
+            if not desk.backend._monitor._readings:  # no timing has begun
+                honest(call, ELEMENTS["plain"])
+
+        HostReplayer.behaviours["plain"] = tires
+        plan = CasePlan(case="plain", hidden=False, macros={}, scratch={}, launches=())
+        compiled = CompiledCase(plan=plan, code_path="plain", functions={})
+        baselines = {"plain": "torch.mul"}
+        job = Job(cases=(compiled,), tier="fp32", baselines=baselines, sittings=2)
+        report = Judge(desk.task, desk.backend, lambda *_: None).run(job)
+    assert report.status is Status.wrong_result
 
 
 def test_a_timed_case_has_the_sets_of_its_check_and_of_all_its_timed_replays(desk: Desk) -> None:
@@ -508,14 +576,16 @@ class Limited:
         monkeypatch.setattr(cuda_backend.PairedTiming, "run", watched)
         monkeypatch.setattr(HostReplayer, "replay", timed)
 
-    def judge(self, limit: float | None, **baselines: str) -> Report:
+    def judge(self, limit: float | None, sittings: int = 1, **baselines: str) -> Report:
         """The report on all cases."""
         cases = []
         for name, elements in ELEMENTS.items():
             HostReplayer.behaviours[name] = partial(_doubles, elements)
             plan = CasePlan(case=name, hidden=name == "odd", macros={}, scratch={}, launches=())
             cases.append(CompiledCase(plan=plan, code_path=name, functions={}))
-        job = Job(cases=tuple(cases), tier="fp32", baselines=baselines, limit=limit)
+        job = Job(
+            cases=tuple(cases), tier="fp32", baselines=baselines, limit=limit, sittings=sittings
+        )
         return Judge(self.desk.task, self.desk.backend, lambda *_: None).run(job)
 
 
@@ -581,7 +651,7 @@ def test_the_limit_is_that_of_the_geometric_mean_over_the_objectives_cases(
 
         monkeypatch.setattr(HostReplayer, "replay", slower)
         # 0.5 and 2.0: 1.0 in the mean
-        baselines = {"plain": "torch.mul", "flipped": "torch.mul"}
+        baselines: dict[str, Any] = {"plain": "torch.mul", "flipped": "torch.mul"}
         assert limited.judge(0.9, **baselines).is_coarse
         assert not limited.judge(1.1, **baselines).is_coarse
 

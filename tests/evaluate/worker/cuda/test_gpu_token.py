@@ -127,6 +127,47 @@ def test_who_waits_comes_before_who_has_just_given_it_back(here: None) -> None:
         assert order == ["waited", "again"]
 
 
+def test_who_waits_gets_the_token_when_it_is_offered_and_the_holder_has_it_again(
+    here: None,
+) -> None:
+    ours, theirs, order = GpuToken(0), GpuToken(0), list[str]()
+
+    def wait() -> None:
+        with theirs.held():
+            order.append("they began")
+            time.sleep(0.1)
+            order.append("they ended")
+
+    with ours.held():
+        assert not ours.is_wanted
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.1)
+        assert ours.is_wanted and not order
+        ours.offer()
+        order.append("we went on")
+        assert not ours.is_wanted
+        waiting.join()
+    assert order == ["they began", "they ended", "we went on"]
+
+
+def test_an_offer_that_nobody_takes_keeps_the_token(here: None) -> None:
+    ours, theirs, order = GpuToken(0), GpuToken(0), list[str]()
+
+    def wait() -> None:
+        with theirs.held():
+            order.append("they")
+
+    with ours.held():
+        ours.offer()
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        time.sleep(0.1)
+        order.append("we")
+    waiting.join()
+    assert order == ["we", "they"]
+
+
 def test_the_file_is_its_users_own_and_no_link_is_followed(here: None, tmp_path: Path) -> None:
     GpuToken(1)
     path, *others = sorted(tmp_path.iterdir())

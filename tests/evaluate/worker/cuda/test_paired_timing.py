@@ -24,7 +24,6 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
     MOST_DISAGREEMENTS,
-    PAUSE_S,
     SCORED,
     SHOWN,
     SITTING,
@@ -254,21 +253,38 @@ def test_a_first_look_is_the_beginning_of_the_measurement(sides: FakeSides) -> N
     assert len(set(samples.groups)) == SCORED.groups
 
 
-def test_sittings_take_groups_of_their_own_and_the_record_says_how_many(
-    sides: FakeSides, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(paired_timing.time, "sleep", pauses.append)
-    samples = sides.pair(cold=False).run_sittings(3, SITTING, lambda: None)
-    assert samples.sittings == 3 and pauses == [PAUSE_S] * 2
-    assert len(set(samples.groups)) == 3 * SITTING.groups
+def test_sittings_take_groups_of_their_own_and_the_record_says_how_many(sides: FakeSides) -> None:
+    pair = sides.pair(cold=False)
+    for sitting in (1, 2, 3):
+        samples = pair.sit(SITTING, lambda: None)
+        assert samples.sittings == sitting
+        assert len(set(samples.groups)) == sitting * SITTING.groups
 
 
-def test_a_wrong_output_ends_all_sittings(sides: FakeSides) -> None:
+def test_a_wrong_output_ends_a_sitting(sides: FakeSides) -> None:
     sides.wrong_at = 2
     pair = sides.pair(cold=False)
-    pair.run_sittings(3, SITTING, lambda: None)
+    pair.sit(SITTING, lambda: None)
     assert pair.wrong and sides.examined == 3
+
+
+def test_others_may_have_the_gpu_between_two_groups_and_that_time_is_not_charged(
+    sides: FakeSides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, offers = [0.0], list[int]()
+    monkeypatch.setattr(paired_timing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def offer() -> float:
+        offers.append(pair.pairs.groups)
+        now[0] += 100.0  # far beyond the budget
+        return 100.0
+
+    ratios = itertools.cycle([5.0, 20.0])  # which no group makes narrow
+    sides.candidate_us = lambda: next(ratios)
+    pair = WatchedTiming(sides, sides.examination, sides.baseline, POOL, CALLS, False, None, offer)
+    samples = pair.run(1.0, SCORED, lambda: None)
+    assert len(set(samples.groups)) == SCORED.most_groups
+    assert offers == list(range(1, SCORED.most_groups))
 
 
 @pytest.mark.parametrize(("us", "limit", "above"), [(10.0, 0.4, True), (10.0, 0.49, False)])

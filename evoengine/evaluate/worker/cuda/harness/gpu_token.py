@@ -46,6 +46,23 @@ class GpuToken:
         with self._locked(fcntl.LOCK_SH):
             yield
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for the token that this process holds."""
+        try:
+            fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._turn, fcntl.LOCK_UN)
+        return False
+
+    def offer(self) -> None:
+        """Lets those that wait use the GPU, and waits until it can be held alone once more; only
+        for who holds it alone.
+        """
+        fcntl.flock(self._file, fcntl.LOCK_UN)
+        self._lock(fcntl.LOCK_EX)
+
     @contextmanager
     def starting(self) -> Iterator[None]:
         """Counts what changes this process's memory, above all the start of its context, while it
@@ -73,10 +90,13 @@ class GpuToken:
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
-        fcntl.flock(self._turn, fcntl.LOCK_EX)
-        fcntl.flock(self._file, kind)
-        fcntl.flock(self._turn, fcntl.LOCK_UN)
+        self._lock(kind)
         try:
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _lock(self, kind: int) -> None:
+        fcntl.flock(self._turn, fcntl.LOCK_EX)
+        fcntl.flock(self._file, kind)
+        fcntl.flock(self._turn, fcntl.LOCK_UN)
