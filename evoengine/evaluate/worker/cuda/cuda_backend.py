@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from evoengine.candidate.moved_bytes import tensor_bytes
 from evoengine.errors import TaskError
-from evoengine.evaluate.floor import DevicePeaks, floors_of, refuse_below_floor
+from evoengine.evaluate.floor import DevicePeaks
 from evoengine.evaluate.worker.backend import Announce, TimedCase, shown
 from evoengine.evaluate.worker.candidate_failures import CandidateFailure, CannotLaunch
-from evoengine.evaluate.worker.check import worst_of_each
 from evoengine.evaluate.worker.cuda.activity_measurement import measure_activity
 from evoengine.evaluate.worker.cuda.baselines import Baselines
 from evoengine.evaluate.worker.cuda.call_counts import (
@@ -38,47 +35,24 @@ from evoengine.evaluate.worker.cuda.input_pool import (
 )
 from evoengine.evaluate.worker.cuda.measured_peaks import measure_peaks
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
-from evoengine.evaluate.worker.cuda.paired_timing import (
-    BRIEF,
-    FIRST_LOOK,
-    SCORED,
-    SHOWN,
-    SITTING,
-    Effort,
-    PairedTiming,
-)
+from evoengine.evaluate.worker.cuda.paired_cases import PairedCases
 from evoengine.evaluate.worker.cuda.runner.cuda_errors import NO_MEMORY
-from evoengine.evaluate.worker.cuda.timed_pairs import TimedPairs
 from evoengine.evaluate.worker.forensics.checked_indices import CheckedIndices
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.protocols import BaselineTimes, CompiledCase, Job, Purpose
 from evoengine.records import (
     CaseCheck,
-    CaseTiming,
     GpuState,
     InputSetCheck,
     KernelActivity,
     Samples,
 )
-from evoengine.statistics import median
 from evoengine.task.schema import Task
 
 RELAUNCHED_REPLAYS, RELAUNCHED_CALLS = 4, 3  # on the inputs of a wrong call
 RELAUNCHES_S = 1.0  # no further replay begins after it
-PAUSE_S = 0.4  # between two sittings of a case, at least
 GROWTH_BYTES = 64 * 1024**2  # what the driver itself may keep
-
-
-@dataclass(frozen=True)
-class FirstLook:
-    """The beginning of a measurement: enough to see whether a candidate may take a place, or the
-    sittings so far.
-    """
-
-    case: TimedCase  # with the samples so far
-    pairs: TimedPairs
-    ended: float = 0.0  # the last sitting, on the clock of this process
 
 
 class CudaBackend:
@@ -108,7 +82,7 @@ class CudaBackend:
         self.all_baselines = baselines
         self._monitor = monitor
         self._peaks: DevicePeaks | None = None
-        self._first_sights: dict[str, FirstSight] = {}  # of this job, by case
+        self.first_sights: dict[str, FirstSight] = {}  # of this job, by case
         self._wrong_call: WrongCall | None = None  # of this job
         self._wrong_set: PoolSet | None = None
         self.scores_cold = task.objective.cache == "cold"
@@ -121,7 +95,7 @@ class CudaBackend:
         self.runners = runners
         self.runner_is_new = runners is not None and runners.is_new
         self.runner_has_grown = False
-        self._first_sights.clear()
+        self.first_sights.clear()
         self._wrong_call = self._wrong_set = None
         self._monitor.clear()
 
@@ -148,7 +122,7 @@ class CudaBackend:
         with token.starting():  # what all this takes is no candidate's of another grader
             if self._peaks is None:
                 with token.held():
-                    self._device_peaks()  # before a candidate's buffers take memory
+                    self.device_peaks()  # before a candidate's buffers take memory
             if not self.pool.holds(case):
                 self._make_sets(case)
             if baseline is not None and not is_known:
@@ -197,32 +171,8 @@ class CudaBackend:
         return CaseCheck(case=plan.case, hidden=plan.hidden, ok=not wrong, sets=wrong or sets)
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
-        """Time each case that has a baseline in the job, paired with it; compare every replay.
-
-        With a limit, the objective's cases are looked at first; a candidate whose score is surely
-        above it is timed no further. Sittings go round the objective's cases.
-        """
-        looks = dict[str, FirstLook]()
-        if job.limit is not None:
-            for compiled in self.scored_cases(job):
-                look = self._look(job, compiled, announce)
-                if look.case.wrong:
-                    yield look.case
-                    return
-                looks[compiled.plan.case] = look
-            if _surely_above([look.pairs for look in looks.values()], job.limit):
-                yield from (look.case for look in looks.values())
-                return
-        for _ in range(job.sittings - 1):
-            for compiled in self.scored_cases(job):
-                look = self._sit(job, compiled, announce, looks.get(compiled.plan.case))
-                if look.case.wrong:
-                    yield look.case
-                    return
-                looks[compiled.plan.case] = look
-        for compiled in job.cases:
-            if compiled.plan.case in job.baselines:
-                yield self._time(job, compiled, announce, looks.get(compiled.plan.case))
+        """Time each case that has a baseline in the job, paired with it; compare every replay."""
+        return PairedCases(self, job, announce).run()
 
     def scored_cases(self, job: Job) -> list[CompiledCase]:
         """The objective's cases of a job, in its order."""
@@ -230,7 +180,7 @@ class CudaBackend:
         return [it for it in job.cases if it.plan.case in wanted and it.plan.case in job.baselines]
 
     @contextmanager
-    def _timing_turn(
+    def timing_turn(
         self, job: Job, compiled: CompiledCase, announce: Announce
     ) -> Iterator[Examination]:
         """The candidate, which is loaded and unloaded while others may have the GPU, and the GPU
@@ -319,7 +269,7 @@ class CudaBackend:
             count = WARM_UP_CALLS + self._draw(calls, hot, cold)
             hot += not cold
             # the first replay is compared with timed ones
-            allowed = sets if compiled.plan.case in self._first_sights else timed_sets(sets)
+            allowed = sets if compiled.plan.case in self.first_sights else timed_sets(sets)
             given = [item for item in waiting if item in allowed][:count]
             waiting = [item for item in waiting if item not in given]
             others = [item for item in drawn(allowed, len(allowed)) if item not in given]
@@ -327,9 +277,9 @@ class CudaBackend:
             examined = examination.replay(drawn(replayed, len(replayed)), cold)
             if examined.wrong:
                 return examined.wrong
-            if compiled.plan.case not in self._first_sights:
+            if compiled.plan.case not in self.first_sights:
                 first = FirstSight(examined.times_us, 1 if cold else count - WARM_UP_CALLS)
-                self._first_sights[compiled.plan.case] = first
+                self.first_sights[compiled.plan.case] = first
         return ()
 
     def _draw(self, calls: CallRange, hot: int, cold: bool) -> int:
@@ -341,144 +291,6 @@ class CudaBackend:
         if hot == 0:
             return calls.draw()
         return calls.draw_fewer() if hot == 1 else calls.draw_any()
-
-    def _look(self, job: Job, compiled: CompiledCase, announce: Announce) -> FirstLook:
-        """The first samples of the kind that the score is made of; of a cold one, some hot ones
-        too.
-        """
-        case = compiled.plan.case
-        alive = partial(announce, f"timing {shown(compiled)}", True)
-        with self._timing_turn(job, compiled, announce) as examination:
-            scored = self._paired(job, compiled, examination, announce, self.scores_cold)
-            samples = scored.run(0.0, FIRST_LOOK, alive)
-            hot, wrong = samples, scored.wrong
-            if self.scores_cold and not wrong:
-                brief = self._paired(job, compiled, examination, announce, cold=False)
-                hot, wrong = brief.run(0.0, BRIEF, alive), brief.wrong
-            checks = examination.checks
-        if wrong:
-            return FirstLook(TimedCase(compiled, wrong=wrong, sets=checks), scored.pairs)
-        timing = CaseTiming(
-            case=case,
-            baseline=job.baselines[case],
-            hot=hot,
-            cold=samples if self.scores_cold else None,
-            call_bytes=sum(tensor_bytes(self.task, case)),
-        )
-        found = TimedCase(compiled, timing=timing, sets=checks, is_coarse=True)
-        return FirstLook(found, scored.pairs)
-
-    def _sit(
-        self, job: Job, compiled: CompiledCase, announce: Announce, before: FirstLook | None
-    ) -> FirstLook:
-        """One sitting more, some time after the last one of the case."""
-        _pause(before, compiled, announce)
-        alive = partial(announce, f"timing {shown(compiled)}", True)
-        with self._timing_turn(job, compiled, announce) as examination:
-            seen = before.pairs if before else None
-            pair = self._paired(job, compiled, examination, announce, self.scores_cold, seen)
-            pair.sit(SITTING, alive)
-            checked = worst_of_each(before.case.sets if before else (), examination.checks)
-        found = TimedCase(compiled, wrong=pair.wrong, sets=checked)
-        return FirstLook(found, pair.pairs, ended=time.monotonic())
-
-    def _paired(
-        self,
-        job: Job,
-        compiled: CompiledCase,
-        examination: Examination,
-        announce: Announce,
-        cold: bool,
-        pairs: TimedPairs | None = None,
-    ) -> PairedTiming:
-        """One measurement of a case, hot or cold; `pairs` as of PairedTiming."""
-        case = compiled.plan.case
-        announce("preparing the baseline", False)
-        calls = self.calls(case, examination, job.baselines[case])
-        replays = self.all_baselines.replays(case, job.baselines[case], calls.most)
-        sets = timed_sets(self.pool.sets(case))
-        offer = partial(self._offer, f"preparing to time {shown(compiled)}", announce)
-        return PairedTiming(examination, replays, sets, calls, cold, pairs, offer)
-
-    def _offer(self, step: str, announce: Announce) -> float:
-        """Lets those that wait have the GPU, which is nobody's time; the seconds that it took."""
-        if not self.harness.token.is_wanted:
-            return 0.0
-        announce(step, False)
-        began = time.monotonic()
-        self.harness.token.offer()
-        return time.monotonic() - began
-
-    def _time(
-        self, job: Job, compiled: CompiledCase, announce: Announce, look: FirstLook | None
-    ) -> TimedCase:
-        case, baseline = compiled.plan.case, job.baselines[compiled.plan.case]
-        budget_s = self.task.limits.timing_ms / 1000
-        alive = partial(announce, f"timing {shown(compiled)}", True)
-        _pause(look if job.sittings > 1 else None, compiled, announce)
-        with self._timing_turn(job, compiled, announce) as examination:
-            samples = []
-            for cold in self._kinds(job):
-                seen = look.pairs if look and cold == self.scores_cold else None
-                pair = self._paired(job, compiled, examination, announce, cold, seen)
-                effort = self._effort(case, cold, job)
-                samples.append(
-                    pair.sit(SITTING, alive)
-                    if effort is SCORED and job.sittings > 1
-                    else pair.run(budget_s, effort, alive)
-                )
-                if pair.wrong:
-                    return TimedCase(compiled, wrong=pair.wrong, sets=examination.checks)
-            scored = case in self.task.objective.cases
-            wrong = (
-                self._refuse_memory(compiled, examination, samples, announce, alive)
-                if scored
-                else ()
-            )
-            if wrong:
-                return TimedCase(compiled, wrong=wrong, sets=examination.checks)
-            sets_checked = examination.checks
-        announce(f"comparing the times of {shown(compiled)} with what the device can do", False)
-        floors = floors_of(self.task, case, job.tier, self._device_peaks())
-        for found, floor in zip(samples, floors, strict=False):
-            refuse_below_floor(median(found.candidate_us), floor)
-        timing = CaseTiming(
-            case=case,
-            baseline=baseline,
-            hot=samples[0],
-            cold=samples[1] if len(samples) > 1 else None,
-            call_bytes=sum(tensor_bytes(self.task, case)),
-            floor_us=floors.scored(self.task).us,
-        )
-        before = look.case.sets if look else ()
-        return TimedCase(compiled, timing=timing, sets=worst_of_each(before, sets_checked))
-
-    def _kinds(self, job: Job) -> tuple[bool, ...]:
-        """Which kinds of times are taken, hot (false) and cold: a record always has hot ones."""
-        return (False,) if job.scored_only and not self.scores_cold else (False, True)
-
-    def _effort(self, case: str, cold: bool, job: Job) -> Effort:
-        other = cold != self.scores_cold
-        if case not in self.task.objective.cases or (other and job.scored_only):
-            return BRIEF
-        return SCORED if cold == self.scores_cold else SHOWN
-
-    def _refuse_memory(
-        self,
-        compiled: CompiledCase,
-        examination: Examination,
-        samples: Sequence[Samples],
-        announce: Announce,
-        alive: Callable[[], None],
-    ) -> tuple[InputSetCheck, ...]:
-        """Raises Cheated if the candidate keeps results; the wrong sets of replays on the way."""
-        case = compiled.plan.case
-        first = self._first_sights.get(case)
-        cold = self.scores_cold
-        timed = samples[cold]
-        if not self.runner_is_new or first is None or not first.is_slow(timed):
-            return ()
-        return self.refuse_memory(compiled, examination, timed, announce, alive)
 
     def refuse_memory(
         self,
@@ -511,7 +323,7 @@ class CudaBackend:
         with self.harness.token.starting():
             self.pool.renew(case, self.harness.token.shared)
 
-    def _device_peaks(self) -> DevicePeaks:
+    def device_peaks(self) -> DevicePeaks:
         if self._peaks is None:
             tiers = self.task.tiers.values()
             units = {tier.unit for tier in tiers} | {self.task.work and self.task.work.unit}
@@ -555,15 +367,3 @@ class CudaBackend:
     def _note_growth(self, examination: Examination) -> None:
         if examination.close() > GROWTH_BYTES:
             self.runner_has_grown = True
-
-
-def _pause(before: FirstLook | None, compiled: CompiledCase, announce: Announce) -> None:
-    """Waits until a sitting may follow the one before."""
-    if before is not None and (left_s := before.ended + PAUSE_S - time.monotonic()) > 0:
-        announce(f"preparing to time {shown(compiled)}", False)
-        time.sleep(left_s)
-
-
-def _surely_above(looks: Sequence[TimedPairs], limit: float) -> bool:
-    """Whether the geometric mean of the ratios is surely above `limit`."""
-    return sum(pairs.surely_above for pairs in looks) / len(looks) > math.log(limit)

@@ -18,14 +18,15 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.floor import DevicePeaks
 from evoengine.evaluate.nvml import Nvml
 from evoengine.evaluate.worker.candidate_failures import VoidTiming
-from evoengine.evaluate.worker.cuda import cuda_backend
-from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, PAUSE_S, CudaBackend
+from evoengine.evaluate.worker.cuda import cuda_backend, paired_cases
+from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight
 from evoengine.evaluate.worker.cuda.gpu_monitor import GpuMonitor
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Replay, Replayed
 from evoengine.evaluate.worker.cuda.input_pool import LEAST_SETS, InputPool
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
+from evoengine.evaluate.worker.cuda.paired_cases import PAUSE_S
 from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
@@ -204,13 +205,13 @@ def test_the_gpu_is_read_before_and_after_each_timed_case_while_the_token_is_hel
     desk.pynvml.on_power = lambda: moments.append(
         f"read, {'held' if desk.harness.token.is_held else 'not held'}"  # type: ignore[attr-defined]
     )
-    run = cuda_backend.PairedTiming.run
+    run = paired_cases.PairedTiming.run
 
     def watched(self: Any, *arguments: Any) -> Any:
         moments.append("samples")
         return run(self, *arguments)
 
-    monkeypatch.setattr(cuda_backend.PairedTiming, "run", watched)
+    monkeypatch.setattr(paired_cases.PairedTiming, "run", watched)
     report = desk.judge(plain="torch", flipped="torch")
     assert moments == ["read, held", "samples", "samples", "read, held"] * 2
     assert report.gpu_state is not None and report.gpu_state.sm_clock_mhz == (1980, 1980)
@@ -225,7 +226,7 @@ def test_the_gpu_is_read_after_a_timing_that_fails(
     def fail(*_: Any) -> None:
         raise VoidTiming("the baseline takes another time")
 
-    monkeypatch.setattr(cuda_backend.PairedTiming, "run", fail)
+    monkeypatch.setattr(paired_cases.PairedTiming, "run", fail)
     desk.pynvml.reasons = [0x1, 0x4]  # idle before, held back by its power limit after
     report = desk.judge(plain="torch")
     assert report.status is Status.unstable and report.gpu_state is not None
@@ -274,7 +275,7 @@ def test_sittings_go_round_the_cases_and_the_gpu_is_free_in_their_pauses(
     with connected_pair(monkeypatch) as runners:
         desk = Desk(tmp_path, runners, objective={"cases": ["plain", "flipped"]})
         limited = Limited(desk, monkeypatch)
-        moments, sit = list[str](), cuda_backend.PairedTiming.sit
+        moments, sit = list[str](), paired_cases.PairedTiming.sit
 
         def watched(pair: Any, *arguments: Any) -> Any:
             moments.append(f"sat down at {now[0]:g}")
@@ -285,8 +286,8 @@ def test_sittings_go_round_the_cases_and_the_gpu_is_free_in_their_pauses(
             now[0] += seconds
 
         clock = SimpleNamespace(sleep=sleep, monotonic=lambda: now[0])
-        monkeypatch.setattr(cuda_backend, "time", clock)
-        monkeypatch.setattr(cuda_backend.PairedTiming, "sit", watched)
+        monkeypatch.setattr(paired_cases, "time", clock)
+        monkeypatch.setattr(paired_cases.PairedTiming, "sit", watched)
         report = limited.judge(None, sittings=3, plain="torch.mul", flipped="torch.mul")
     assert report.status is Status.correct
     at = [f"sat down at {sitting * PAUSE_S:g}" for sitting in range(3)]
@@ -360,7 +361,7 @@ def test_large_inputs_are_all_checked_and_never_timed(
 def test_the_number_of_calls_is_the_same_for_a_candidate_that_is_slow_or_fast(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cuda_backend, "refuse_below_floor", lambda *_: None)
+    monkeypatch.setattr(paired_cases, "refuse_below_floor", lambda *_: None)
     ranges = []
     for us in (5.0, 500.0):
         times = lambda samples, us=us: Replayed(  # noqa: E731
@@ -556,7 +557,7 @@ class Limited:
     def __init__(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         self.desk = desk
         self.efforts: list[Effort] = []
-        run = cuda_backend.PairedTiming.run
+        run = paired_cases.PairedTiming.run
 
         def watched(pair: Any, budget_s: float, effort: Effort, alive: Any) -> Any:
             self.efforts.append(effort)
@@ -573,7 +574,7 @@ class Limited:
             times_us = (us,) * samples
             return Replayed(event_us=times_us, stamp_us=times_us, host_us=us * samples)
 
-        monkeypatch.setattr(cuda_backend.PairedTiming, "run", watched)
+        monkeypatch.setattr(paired_cases.PairedTiming, "run", watched)
         monkeypatch.setattr(HostReplayer, "replay", timed)
 
     def judge(self, limit: float | None, sittings: int = 1, **baselines: str) -> Report:
