@@ -18,7 +18,7 @@ from evoengine.candidate.binding import CasePlan
 from evoengine.evaluate.floor import DevicePeaks
 from evoengine.evaluate.nvml import Nvml
 from evoengine.evaluate.worker.candidate_failures import VoidTiming
-from evoengine.evaluate.worker.cuda import cuda_backend, paired_cases
+from evoengine.evaluate.worker.cuda import paired_cases
 from evoengine.evaluate.worker.cuda.cuda_backend import GROWTH_BYTES, CudaBackend
 from evoengine.evaluate.worker.cuda.examination import Examination, Examined
 from evoengine.evaluate.worker.cuda.first_sight import FirstSight
