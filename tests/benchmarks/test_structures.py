@@ -151,7 +151,13 @@ def test_the_page_gives_the_figures_of_the_files_beside_it() -> None:
     )
     for time in (
         item
-        for file in (MODELLED_BLIND, MODELLED_SECOND, REMODELLED_SECOND, MODELLED_THIRD, MODELLED_FOURTH)
+        for file in (
+            MODELLED_BLIND,
+            MODELLED_SECOND,
+            REMODELLED_SECOND,
+            MODELLED_THIRD,
+            MODELLED_FOURTH,
+        )
         for item in modelled_before(ITEMS, file, {})
     ):
         assert re.search(rf"\| `{time.item.name}` \| {time.item.plan.case} \| [\d.,]+ \|", page)
