@@ -21,7 +21,7 @@ from evoengine.records import Frozen
 from evoengine.task.load import load_task
 
 STRUCTURES = ROOT / "tests" / "structures"
-Group = Literal["fit", "measure", "seen", "blind", "blind_second", "blind_third"]
+Group = Literal["fit", "measure", "seen", "blind", "blind_second", "blind_third", "blind_fourth"]
 GROUPS: tuple[str, ...] = get_args(Group)
 FITTED_SHARE = 1 / 3  # of each task's structures that were drawn: groups `fit` and `measure`
 

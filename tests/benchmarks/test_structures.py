@@ -52,6 +52,7 @@ MODELLED_BLIND = MEASUREMENTS / "h200-structures-blind-modelled.json"
 MODELLED_SECOND = MEASUREMENTS / "h100-structures-blind-second-modelled.json"
 REMODELLED_SECOND = MEASUREMENTS / "h100-structures-blind-second-remodelled.json"
 MODELLED_THIRD = MEASUREMENTS / "h100-structures-blind-third-modelled.json"
+MODELLED_FOURTH = MEASUREMENTS / "h100-structures-blind-fourth-modelled.json"
 SEED = int(os.environ.get("CORPUS_SEED") or random.SystemRandom().randrange(10**6))
 COUNTS = Counts(blocks=1, warps=4, instructions={"fma": 4e5}, delays={"fixed": 1e5})
 
@@ -99,6 +100,7 @@ def test_only_the_groups_that_are_asked_for_are_bound() -> None:
         ("blind_second", MODELLED_SECOND),
         ("blind_second", REMODELLED_SECOND),
         ("blind_third", MODELLED_THIRD),
+        ("blind_fourth", MODELLED_FOURTH),
     ],
 )
 def test_the_times_of_every_blind_structure_were_modelled_before_any_was_measured(
@@ -149,7 +151,13 @@ def test_the_page_gives_the_figures_of_the_files_beside_it() -> None:
     )
     for time in (
         item
-        for file in (MODELLED_BLIND, MODELLED_SECOND, REMODELLED_SECOND, MODELLED_THIRD)
+        for file in (
+            MODELLED_BLIND,
+            MODELLED_SECOND,
+            REMODELLED_SECOND,
+            MODELLED_THIRD,
+            MODELLED_FOURTH,
+        )
         for item in modelled_before(ITEMS, file, {})
     ):
         assert re.search(rf"\| `{time.item.name}` \| {time.item.plan.case} \| [\d.,]+ \|", page)

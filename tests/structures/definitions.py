@@ -362,3 +362,183 @@ def heat(x, rate):
         sides = around[:-2, 1:-1] + around[2:, 1:-1] + around[1:-1, :-2] + around[1:-1, 2:]
         x = x + rate * (sides - 4 * x)
     return x
+
+
+def grouped_attention(q, k, v):
+    """q [HQ, S, 64], k and v [HQ / 4, S, 64] -> causal attention, [HQ, S, 64]."""
+    k, v = k.repeat_interleave(4, dim=0), v.repeat_interleave(4, dim=0)
+    scores = q @ k.transpose(-2, -1) / 8
+    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+    return torch.softmax(scores.masked_fill(hidden, float("-inf")), dim=-1) @ v
+
+
+def grouped_attention_in_half(q, k, v):
+    """Probabilities rounded to half precision."""
+    k, v = k.float().repeat_interleave(4, dim=0), v.float().repeat_interleave(4, dim=0)
+    scores = q.float() @ k.transpose(-2, -1) / 8
+    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+    weights = torch.softmax(scores.masked_fill(hidden, float("-inf")), dim=-1)
+    return (weights.to(q.dtype).float() @ v).to(q.dtype)
+
+
+def paged_attention(q, k, v, table, B, PAGES):  # noqa: N803 - names of dimensions
+    """q [B, 8, 128]; page i of sequence b is k[table[b * PAGES + i]], [2, 16, 128]: [B, 8, 128]."""
+    pages = table.long().reshape(B, PAGES)
+    keys = k[pages].transpose(1, 2).reshape(B, 2, PAGES * 16, 128)
+    values = v[pages].transpose(1, 2).reshape(B, 2, PAGES * 16, 128)
+    grouped = q.reshape(B, 2, 4, 128)
+    weights = torch.softmax(grouped @ keys.transpose(-2, -1) / 128**0.5, dim=-1)
+    return (weights @ values).reshape(B, 8, 128)
+
+
+def paged_attention_in_half(q, k, v, table, B, PAGES):  # noqa: N803 - names of dimensions
+    """Rounded once, at the end."""
+    return paged_attention(q.float(), k.float(), v.float(), table, B, PAGES).to(q.dtype)
+
+
+def gelu_layer(x, w, shifts):
+    """x [M, K], w [N, K], shifts [N] -> gelu(x @ w.T + shifts), [M, N]."""
+    return torch.nn.functional.gelu(x @ w.t() + shifts, approximate="tanh")
+
+
+def gelu_layer_in_half(x, w, shifts):
+    """Rounded once, at the end."""
+    return gelu_layer(x.float(), w.float(), shifts.float()).to(x.dtype)
+
+
+def normalised_gradient(x, dy, weights, mean, factor):
+    """Of x [N, C], dy [N, C], with mean and factor [N] of the rows: [N, C], [C] and [C]."""
+    normal = (x - mean[:, None]) * factor[:, None]
+    weighted = dy * weights
+    sums = weighted.mean(dim=-1, keepdim=True), (weighted * normal).mean(dim=-1, keepdim=True)
+    dx = factor[:, None] * (weighted - sums[0] - normal * sums[1])
+    return dx, (dy * normal).sum(dim=0), dy.sum(dim=0)
+
+
+def kth_largest(x, K):  # noqa: N803 - names of dimensions
+    """x [N, C] -> the K-th largest of each row, [N]."""
+    return torch.topk(x, K, dim=-1).values[:, -1].contiguous()
+
+
+def channel_convolution(x, filters):
+    """x [B, H, W, C], filters [F, 3, 3, C] -> [B, H, W, F]."""
+    image, weights = x.permute(0, 3, 1, 2), filters.permute(0, 3, 1, 2)
+    found = torch.nn.functional.conv2d(image, weights, padding=1)
+    return found.permute(0, 2, 3, 1).contiguous()
+
+
+def channel_convolution_in_half(x, filters):
+    """Rounded once, at the end."""
+    return channel_convolution(x.float(), filters.float()).to(x.dtype)
+
+
+def max_pool(x):
+    """x [B, C, H, W] -> the largest of each 3 x 3, two apart, [B, C, H / 2, W / 2]."""
+    return torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1)
+
+
+def head_transpose(x):
+    """x [B, S, H, D] -> [B, H, D, S]."""
+    return x.permute(0, 2, 3, 1).contiguous()
+
+
+def scatter_rows(x, places, weights):
+    """x [T, D], a permutation [T], weights [T]: row t times its weight goes to places[t], [T, D]."""
+    out = torch.empty_like(x)
+    out[places.long()] = x * weights[:, None]
+    return out
+
+
+def scatter_rows_in_half(x, places, weights):
+    """Rounded once, at the end."""
+    return scatter_rows(x.float(), places, weights).to(x.dtype)
+
+
+def table_gradient(dy, tokens, V):  # noqa: N803 - names of dimensions
+    """dy [T, D], tokens [T] below V -> the sums of the rows of each token, [V, D]."""
+    table = torch.zeros(V, dy.shape[1], dtype=dy.dtype, device=dy.device)
+    return table.index_add_(0, tokens.long(), dy)
+
+
+def compact(x):
+    """x [T] -> its positive numbers, then zeros, [T], and how many are positive, [1]."""
+    kept = x[x > 0]
+    out = torch.zeros_like(x)
+    out[: len(kept)] = kept
+    return out, torch.tensor([len(kept)], dtype=torch.int32, device=x.device)
+
+
+def digit_sort(keys):
+    """keys [T] -> by their lowest four bits, otherwise in their order, [T]."""
+    return keys[torch.sort(keys.long() & 15, stable=True).indices]
+
+
+def blur(x, weights):
+    """x [H, W], weights [5] along rows and columns -> [H, W]."""
+    image = x[None, None]
+    along = torch.nn.functional.conv2d(image, weights.reshape(1, 1, 1, 5), padding=(0, 2))
+    return torch.nn.functional.conv2d(along, weights.reshape(1, 1, 5, 1), padding=(2, 0))[0, 0]
+
+
+def eight_bit_rows(x):
+    """x [N, C] -> round(x / scale), [N, C], and the scales, [N]."""
+    scales = x.abs().amax(dim=-1) / 127
+    codes = torch.round(x / scales[:, None]).to(torch.int8)
+    return codes, scales
+
+
+def eight_bit_rows_in_single(x):
+    """In single precision."""
+    return eight_bit_rows(x.float())
+
+
+def weights_of_bytes(x, codes, scales):
+    """x [16, K], codes [N, K], scales [N] -> x @ codes.T * scales, [16, N]."""
+    return (x @ codes.to(x.dtype).t()) * scales
+
+
+def weights_of_bytes_in_half(x, codes, scales):
+    """Rounded once, at the end."""
+    return weights_of_bytes(x.float(), codes, scales).to(x.dtype)
+
+
+def gated_rows(x):
+    """x [N, 2 F] -> silu(the first half) * the second half, [N, F]."""
+    first, second = x.chunk(2, dim=-1)
+    return torch.nn.functional.silu(first) * second
+
+
+def gated_rows_in_half(x):
+    """Rounded once, at the end."""
+    return gated_rows(x.float()).to(x.dtype)
+
+
+def nearest(points, centres):
+    """points [N, D], centres [K, D] -> the least squared distance of each point, [N]."""
+    least = torch.full_like(points[:, 0], float("inf"))
+    for centre in centres:
+        least = torch.minimum(least, (points - centre).square().sum(dim=-1))
+    return least
+
+
+def bodies(at):
+    """at [N, 4]: x, y, z, mass -> sums of d * m / r^3 and of m / r, r^2 = d^2 + 0.01, [N, 4]."""
+    found = []
+    for some in at.split(256):
+        d = at[None, :, :3] - some[:, None, :3]
+        inverse = torch.rsqrt(d.square().sum(dim=-1) + 0.01)
+        potential = at[None, :, 3] * inverse
+        pull = (d * (potential * inverse * inverse)[..., None]).sum(dim=1)
+        found.append(torch.cat([pull, potential.sum(dim=1, keepdim=True)], dim=-1))
+    return torch.cat(found)
+
+
+def enlarge(x):
+    """x [P, H, W] -> [P, 2 H, 2 W]."""
+    doubled = torch.nn.functional.interpolate(x[None], scale_factor=2, mode="bilinear")
+    return doubled[0]
+
+
+def lower_bounds(ordered, wanted):
+    """ordered [V], ascending, wanted [T] -> the first place that is not below, [T]."""
+    return torch.searchsorted(ordered.long(), wanted.long()).to(torch.int32)
