@@ -25,7 +25,14 @@ from evoengine.records import Status
 
 MANIFESTS = {
     name: bug_manifest(ROOT / "tests" / name)
-    for name in ("bugs_second", "bugs_third", "bugs_fourth", "bugs_fifth", "bugs_sixth")
+    for name in (
+        "bugs_second",
+        "bugs_third",
+        "bugs_fourth",
+        "bugs_fifth",
+        "bugs_sixth",
+        "bugs_seventh",
+    )
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -80,6 +87,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_fourth", 70, 10, 3),
         ("bugs_fifth", 75, 10, 5),
         ("bugs_sixth", 35, 5, 7),
+        ("bugs_seventh", 46, 6, 5),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -95,7 +103,9 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         assert own.isdisjoint(bug.task for bug in other.bugs.values())
 
 
-@pytest.mark.parametrize("corpus", ["bugs_third", "bugs_fourth", "bugs_fifth", "bugs_sixth"])
+@pytest.mark.parametrize(
+    "corpus", ["bugs_third", "bugs_fourth", "bugs_fifth", "bugs_sixth", "bugs_seventh"]
+)
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
     own = {place.entry.file for place in PLACES if place.corpus == corpus}
     others = [bug_manifest(BUGS), *(found for name, found in MANIFESTS.items() if name != corpus)]
