@@ -236,6 +236,7 @@ class Job(Frozen):
     scored_only: bool = False  # times of the other kind, hot or cold, are taken for elites alone
     sittings: int = 1  # in which the objective's cases are timed, some time apart
     candidate: str = ""  # the digest of its machine code and plan
+    number: int = 0  # of jobs that wait for a device alike the one with the lowest comes first
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
     # cases of later jobs on the same candidate, whose code an emulator begins to compile

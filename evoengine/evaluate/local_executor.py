@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import time
 from collections.abc import Mapping
@@ -81,6 +82,7 @@ class LocalExecutor:
         self.beside = beside
         self.repair_s = repair_s
         self.compiler = CandidateCompiler(task, nvrtc, clang)
+        self._numbers = itertools.count()  # of evaluations, in the order in which they were asked
         self._environment: Environment | None = None
         self._baselines: dict[str, str] = dict(baselines or {})
 
@@ -180,7 +182,7 @@ class LocalExecutor:
         """
         if self._environment is None:
             raise DeviceError(NOT_STARTED)
-        started = time.monotonic()
+        started, number = time.monotonic(), next(self._numbers)
         limits = limits_of(self._environment)
         compiled = await self.compiler.compile(candidate, limits, progress)
         if compiled.refusal is not None:
@@ -188,7 +190,9 @@ class LocalExecutor:
                 _with_user_file_name(compiled.refusal, candidate), started, compiled
             )
         phases_s = {"compile": time.monotonic() - started}
+        # many compile at once; the device takes them as they were asked for, as they settle
         job = self._judging_job(compiled, verify, search, sittings)
+        job = job.model_copy(update={"number": number})
         if self.beside is not None:
             self.beside.begin(candidate)
         report = report_without_sizes(await self.device.run(job, progress, verify))

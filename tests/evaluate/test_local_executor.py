@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evoengine.candidate import kernel_file
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import DeviceError, EvoError, TaskError, ToolchainError, WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
@@ -213,3 +214,40 @@ def test_a_candidate_that_is_refused_is_not_run_under_a_profiler(tmp_path: Path)
     device = Profiling(Report(status=Status.correct))
     found = activity(tmp_path, device, kernel("scale_a", "fp64"))
     assert "fp64" in found.problem and device.jobs == []
+
+
+def test_jobs_are_numbered_as_they_were_asked_for_and_not_as_they_were_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = Profiling(Report(status=Status.timeout, reason="it hangs"))
+
+    async def evaluated() -> list[int]:
+        baselines = {"small": "torch.mul", "large": "torch.mul"}
+        executor = LocalExecutor(
+            load_scale_task(tmp_path), str(tmp_path), CompilePool(2), device, baselines
+        )
+        compile_candidate, second_is_judged = executor.compiler.compile, asyncio.Event()
+
+        async def compiled(candidate: Candidate, *rest: Any) -> Any:
+            found = await compile_candidate(candidate, *rest)
+            if candidate.plan.name == "first":
+                await second_is_judged.wait()
+            return found
+
+        monkeypatch.setattr(executor.compiler, "compile", compiled)
+        try:
+            await executor.start()
+            first, second = (
+                asyncio.create_task(
+                    executor.evaluate(kernel_file.parse(kernel(name)), lambda _: None)
+                )
+                for name in ("first", "second")
+            )
+            await second
+            second_is_judged.set()
+            await first
+        finally:
+            await executor.close()
+        return [job.number for job in device.jobs]
+
+    assert asyncio.run(evaluated()) == [1, 0]

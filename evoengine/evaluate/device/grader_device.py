@@ -94,12 +94,13 @@ class GraderDevice:
         return await self._start_grader()
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        """Runs one job at a time: verifications before the first verdicts that wait, diagnoses when
-        nothing else waits. A broken process is replaced before the next one.
+        """Runs one job at a time: races first, then verifications, then first verdicts, diagnoses
+        when nothing else waits, and of each kind the one that was asked for first. A broken
+        process is replaced before the next one.
         """
         if verify and self._turn.is_taken:
             await self._refill(1 + self._turn.waiting_soon)  # pairs start while their jobs wait
-        async with self._in_turn(rank_of(job, verify)):
+        async with self._in_turn(rank_of(job, verify), job.number):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             is_profiled = job.purpose is Purpose.activity
@@ -121,7 +122,7 @@ class GraderDevice:
 
     async def race(self, newcomer: Job, holder: Job, progress: Progress) -> RaceReport:
         """Races two candidates, each in runners that run no other."""
-        async with self._in_turn(Rank.soon):
+        async with self._in_turn(Rank.race):
             if self._task is None:
                 raise WorkerError("the device was asked to race before it was started")
             try:
@@ -153,11 +154,11 @@ class GraderDevice:
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     @asynccontextmanager
-    async def _in_turn(self, rank: Rank) -> AsyncIterator[None]:
-        """One job or race at a time, by their ranks."""
+    async def _in_turn(self, rank: Rank, number: int = 0) -> AsyncIterator[None]:
+        """One job or race at a time, by their ranks and numbers."""
         self._asked += 1
         try:
-            async with self._turn.taken(rank):
+            async with self._turn.taken(rank, number):
                 yield
         finally:
             self._asked -= 1

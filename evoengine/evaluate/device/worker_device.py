@@ -128,7 +128,7 @@ class WorkerDevice:
         A verification goes before the first verdicts that wait: trials settle in order, and the one
         that it belongs to is mostly the next.
         """
-        async with self._turn.taken(rank_of(job, verify)):
+        async with self._turn.taken(rank_of(job, verify), job.number):
             if self._task is None:
                 raise WorkerError("the device was asked to judge before it was started")
             if self._worker is not None and verify and self._worker.jobs:

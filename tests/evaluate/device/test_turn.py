@@ -27,6 +27,25 @@ def test_those_that_wait_come_by_their_rank_and_each_rank_in_its_order() -> None
     assert asyncio.run(run()) == ["a", "d", "g", "c", "f", "b", "e"]
 
 
+def test_of_one_rank_the_lowest_number_comes_first() -> None:
+    async def run() -> list[str]:
+        turn, order = Turn(), list[str]()
+
+        async def take(name: str, rank: Rank, number: int) -> None:
+            async with turn.taken(rank, number):
+                order.append(name)
+                await asyncio.sleep(0)
+
+        waiting = {"a": 9, "b": 3, "c": 1, "d": 1, "e": 2}
+        await asyncio.gather(
+            *(take(name, Rank.usual, number) for name, number in waiting.items()),
+            take("race", Rank.race, 12),
+        )
+        return order
+
+    assert asyncio.run(run()) == ["a", "race", "c", "d", "e", "b"]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(Rank), st.none() | st.integers(0, 12)), min_size=1, max_size=6

@@ -313,7 +313,8 @@ class CudaBackend:
             if unseen:
                 return drawn(timed_sets(unseen.pop()), count)
             announce(f"computing expected outputs of {shown(compiled)}", False)
-            return drawn(timed_sets(self.pool.renew(case)), count)
+            with self.harness.token.taking_memory():  # torch may need more for them
+                return drawn(timed_sets(self.pool.renew(case)), count)
 
         return refuse_memory(examination, renew, timed, cold, alive)
 

@@ -37,7 +37,9 @@ class GpuHarness:
         self.addresses = AddressRange(ordinal)
         shares = [int(properties.total_memory * it) for it in (SLOT_SHARE, HIDDEN_SLOT_SHARE)]
         # of shown and of hidden cases: through a slot of both, one could leave word for the other
-        self.slots, self.hidden_slots = (SlotPool(ordinal, self.addresses, it) for it in shares)
+        self.slots, self.hidden_slots = (
+            SlotPool(ordinal, self.addresses, it, self.token.taking_memory) for it in shares
+        )
         self.slot_table = DeviceTable(self.stream.ptr)
         self.flags = DeviceTable(self.stream.ptr)
         self.comparisons = DeviceTable(self.stream.ptr)

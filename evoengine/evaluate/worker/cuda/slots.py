@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -53,9 +54,18 @@ class Place:
 class SlotPool:
     """Slots on one device; raises VirtualMemoryError where there is no memory for more."""
 
-    def __init__(self, ordinal: int, addresses: AddressRange, limit_bytes: int) -> None:
-        """Slots that are not in use are freed once all together would take `limit_bytes`."""
+    def __init__(
+        self,
+        ordinal: int,
+        addresses: AddressRange,
+        limit_bytes: int,
+        changing: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Slots that are not in use are freed once all together would take `limit_bytes`. Memory is
+        taken and freed inside of `changing`: another grader must not take it for its candidate's.
+        """
         self._ordinal = ordinal
+        self._changing = changing
         self._addresses = addresses
         self._limit = limit_bytes
         self._slots: dict[int, list[Slot]] = {}  # by size
@@ -96,8 +106,11 @@ class SlotPool:
         for size, count in Counter(map(slot_size, sizes)).items():
             have = self._slots.setdefault(size, [])
             # a quarter more than are needed: an address of one replay is often not one of the next
-            while len(have) < count + max(1, count // 4):
-                have.append(self._make(size))
+            enough = count + max(1, count // 4)
+            if len(have) < enough:
+                with self._changing():
+                    while len(have) < enough:
+                        have.append(self._make(size))
             reserved += have
         return reserved
 
@@ -111,9 +124,10 @@ class SlotPool:
         unused = [size for size in self._slots if size not in keep]
         gone = [slot for size in unused for slot in self._slots.pop(size)]
         self._placed.difference_update(gone)
-        for slot in gone:
-            self._addresses.unmap(slot.address)
-            slot.memory.release()
+        with self._changing():
+            for slot in gone:
+                self._addresses.unmap(slot.address)
+                slot.memory.release()
         return [slot.number for slot in gone]
 
     def _note_idle(self, placed: set[Slot], sizes: set[int]) -> None:

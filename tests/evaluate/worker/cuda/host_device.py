@@ -262,6 +262,8 @@ class HostToken:
     def starting(self) -> Iterator[None]:
         yield
 
+    taking_memory = starting
+
     def starts(self) -> int | None:
         return self.started
 

@@ -200,4 +200,17 @@ def test_starts_are_counted_and_not_known_while_one_is_under_way(here: None) -> 
     assert ours.starts() == 0
     with theirs.starting():
         assert ours.starts() is None
+        with theirs.starting():
+            pass
+        assert ours.starts() is None, "the outer one goes on"
     assert ours.starts() == theirs.starts() == 1
+
+
+def test_memory_that_a_process_takes_and_counts_is_news_to_others_alone(here: None) -> None:
+    ours, theirs = GpuToken(0), GpuToken(0)
+    with ours.taking_memory():
+        assert theirs.starts() is None
+    assert (ours.starts(), theirs.starts()) == (0, 1)
+    with ours.starting(), ours.taking_memory():
+        pass
+    assert (ours.starts(), theirs.starts()) == (1, 2)

@@ -33,6 +33,8 @@ class GpuToken:
         self._file = os.open(path, flags, 0o600)
         # as many bytes as processes have begun to start; locked by those that have not ended yet
         self._starts = os.open(path.with_suffix(".starts"), flags, 0o600)
+        self._is_starting = False
+        self._taken = 0  # how often this process has taken or freed memory that it counts itself
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -66,14 +68,27 @@ class GpuToken:
     @contextmanager
     def starting(self) -> Iterator[None]:
         """Counts what changes this process's memory, above all the start of its context, while it
-        lasts.
+        lasts; what is done inside of another one is counted with it.
         """
+        if self._is_starting:
+            yield
+            return
         fcntl.flock(self._starts, fcntl.LOCK_SH)
         os.write(self._starts, b".")
+        self._is_starting = True
         try:
             yield
         finally:
+            self._is_starting = False
             fcntl.flock(self._starts, fcntl.LOCK_UN)
+
+    @contextmanager
+    def taking_memory(self) -> Iterator[None]:
+        """As `starting`, but `starts` of this process does not count it, which knows how much."""
+        if not self._is_starting:
+            self._taken += 1
+        with self.starting():
+            yield
 
     def starts(self) -> int | None:
         """How many processes have started so far; None while one is starting.
@@ -86,7 +101,7 @@ class GpuToken:
         except BlockingIOError:
             return None
         fcntl.flock(self._starts, fcntl.LOCK_UN)
-        return os.fstat(self._starts).st_size
+        return os.fstat(self._starts).st_size - self._taken
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
