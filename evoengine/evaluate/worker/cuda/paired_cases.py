@@ -21,6 +21,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
     SCORED,
+    SEARCHED,
     SHOWN,
     SITTING,
     Effort,
@@ -215,7 +216,9 @@ class PairedCases:
         other = cold != self._scores_cold
         if case not in self._task.objective.cases or (other and self._job.scored_only):
             return BRIEF
-        return SHOWN if other else SCORED
+        if other:
+            return SHOWN
+        return SEARCHED if self._job.scored_only else SCORED
 
     def _refuse_memory(
         self,

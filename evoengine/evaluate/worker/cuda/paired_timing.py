@@ -57,8 +57,9 @@ class Effort:
         return self.groups * self.replays
 
 
-# Of a first verdict and of a verification: they say who may race for a place, and races decide.
 SCORED = Effort(groups=6, most_groups=12, replays=2, more=2)
+# The same in a search: they say who may race for a place, and races decide.
+SEARCHED = Effort(groups=6, most_groups=8, replays=2, more=2)
 SITTING = Effort(groups=4, most_groups=4, replays=4, more=2)  # one of several, of an elite
 # Whether a candidate may take a place at all; what it takes counts as the beginning of SCORED.
 FIRST_LOOK = Effort(groups=2, most_groups=2, replays=2, more=2, confirmed=False)

@@ -43,7 +43,7 @@ from evoengine.statistics import geomean, median, race_is_decided, race_is_won, 
 LOOKS = (2, 4, 8)
 # At the first look, which has too few groups for an interval, a difference decides that is far
 # beyond what groups differ by.
-PLAIN = 0.1
+PLAIN = 0.05
 ROUNDS, MORE_ROUNDS = 3, 2  # of a group, and up to as many more, drawn
 # Before the first case of a race, and before each other one: a process is slower in its first
 # replays, which the holder's may have behind it.

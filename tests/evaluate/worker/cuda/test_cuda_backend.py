@@ -31,6 +31,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
     SCORED,
+    SEARCHED,
     SITTING,
     Effort,
 )
@@ -577,7 +578,9 @@ class Limited:
         monkeypatch.setattr(paired_cases.PairedTiming, "run", watched)
         monkeypatch.setattr(HostReplayer, "replay", timed)
 
-    def judge(self, limit: float | None, sittings: int = 1, **baselines: str) -> Report:
+    def judge(
+        self, limit: float | None, sittings: int = 1, scored_only: bool = False, **baselines: str
+    ) -> Report:
         """The report on all cases."""
         cases = []
         for name, elements in ELEMENTS.items():
@@ -585,7 +588,12 @@ class Limited:
             plan = CasePlan(case=name, hidden=name == "odd", macros={}, scratch={}, launches=())
             cases.append(CompiledCase(plan=plan, code_path=name, functions={}))
         job = Job(
-            cases=tuple(cases), tier="fp32", baselines=baselines, limit=limit, sittings=sittings
+            cases=tuple(cases),
+            tier="fp32",
+            baselines=baselines,
+            limit=limit,
+            sittings=sittings,
+            scored_only=scored_only,
         )
         return Judge(self.desk.task, self.desk.backend, lambda *_: None).run(job)
 
@@ -633,6 +641,12 @@ def test_a_candidate_that_may_be_below_the_limit_is_timed_in_full(
     scored = timing.cold if limited.desk.backend.scores_cold else timing.hot
     # the first look's are among them
     assert scored is not None and len(set(scored.groups)) == SCORED.groups
+
+
+def test_a_search_takes_no_more_groups_than_say_who_may_race(limited: Limited) -> None:
+    report = limited.judge(None, scored_only=True, plain="torch.mul")
+    assert report.status is Status.correct
+    assert SEARCHED in limited.efforts and SCORED not in limited.efforts
 
 
 def test_the_limit_is_that_of_the_geometric_mean_over_the_objectives_cases(
