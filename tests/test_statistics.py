@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evoengine.records import CaseTiming, Interval, Samples
+from evoengine.records import CaseTiming, Interval, RaceTiming, Samples
 from evoengine.statistics import (
     ENOUGH_GROUPS,
     geomean,
@@ -16,6 +16,7 @@ from evoengine.statistics import (
     latency_interval,
     median,
     median_interval,
+    race_is_plain,
     ratio_interval,
 )
 
@@ -211,3 +212,35 @@ def test_an_interval_of_groups_holds_its_figure_and_scales_with_it(
 def test_one_odd_sample_of_a_capture_moves_nothing() -> None:
     figures, groups = [1.0] * 25, [number // 5 for number in range(25)]
     assert group_interval([*figures[:-1], 50.0], groups) == group_interval(figures, groups)
+
+
+def raced(*groups: tuple[float, float], case: str = "plain") -> RaceTiming:
+    """A race of three rounds for each of `groups`: the times of newcomer and holder."""
+    rounds = [(number, pair) for number, pair in enumerate(groups) for _ in range(3)]
+    return RaceTiming(
+        case=case,
+        baseline="torch",
+        newcomer_us=tuple(ours for _, (ours, _) in rounds),
+        holder_us=tuple(theirs for _, (_, theirs) in rounds),
+        baseline_us=(1.0,) * len(rounds),
+        calls=(1,) * len(rounds),
+        groups=tuple(number for number, _ in rounds),
+    )
+
+
+@pytest.mark.parametrize(
+    ("timings", "plain"),
+    [
+        ([raced((9.0, 10.0), (9.2, 10.0))], True),
+        ([raced((11.0, 10.0), (10.8, 10.0))], True),
+        ([raced((9.0, 10.0), (9.8, 10.0))], False),  # one group hardly shows it
+        ([raced((8.8, 10.0), (10.9, 10.0))], False),  # two directions
+        # 0.8 and 1.1 on two cases are 0.94 together
+        ([raced((8.0, 10.0), (8.0, 10.0)), raced((11.0, 10.0), (11.0, 10.0))], True),
+        ([raced((9.0, 10.0), (9.0, 10.0)), raced((11.0, 10.0), (11.0, 10.0))], False),
+    ],
+)
+def test_a_race_is_plain_where_each_group_shows_the_same(
+    timings: list[RaceTiming], plain: bool
+) -> None:
+    assert race_is_plain(timings, 0.05) is plain

@@ -7,7 +7,6 @@ there.
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,13 +35,20 @@ from evoengine.evaluate.worker.cuda.timed_pairs import ClockGaps
 from evoengine.evaluate.worker.race_judge import SideFailed
 from evoengine.protocols import CompiledCase, Job
 from evoengine.records import CaseCheck, RaceTiming, Samples
-from evoengine.statistics import geomean, median, race_is_decided, race_is_won, race_ratio
+from evoengine.statistics import (
+    geomean,
+    median,
+    race_is_decided,
+    race_is_plain,
+    race_is_won,
+    race_ratio,
+)
 
 # How many groups are taken before each look at the ratio; undecided after the last one, the
 # newcomer has not won.
 LOOKS = (2, 4, 8)
-# At the first look, which has too few groups for an interval, a difference decides that is far
-# beyond what groups differ by.
+# At the first look, which has too few groups for an interval, a difference decides that each group
+# shows and that is far beyond what groups differ by.
 PLAIN = 0.05
 ROUNDS, MORE_ROUNDS = 3, 2  # of a group, and up to as many more, drawn
 # Before the first case of a race, and before each other one: a process is slower in its first
@@ -163,7 +169,7 @@ class RacedTiming:
                     self._run_groups(race, sides, range(LOOKS[look - 1] if look else 0, groups))
             timings = [self._laps[race.case].timing(race) for race in self._cases]
             ratio = geomean(map(race_ratio, timings))
-            is_plain = look > 0 or abs(math.log(ratio.value)) > PLAIN
+            is_plain = look > 0 or race_is_plain(timings, PLAIN)
             if is_plain and race_is_decided(ratio):
                 break
         return timings, race_is_won(ratio)
