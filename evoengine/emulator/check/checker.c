@@ -33,6 +33,7 @@ void ev_check_free(Checker *c) {
     async_close(c);
     sectors_close(&c->loaded);
     sectors_close(&c->loaded_by_warps);
+    load_log_close(&c->log);
     shared_close(c);
     free(c->local);
     free(c->poll_sites);

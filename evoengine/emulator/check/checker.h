@@ -83,7 +83,7 @@ typedef struct {
 typedef struct {
     ev_u64 requests, units, bytes; /* units: wavefronts on shared, sectors on global memory, 0 on local */
     ev_u64 lines;                  /* of 128 bytes of global memory, 0 on shared */
-    ev_u64 fresh;                  /* requests for sectors of global memory that the warp had not loaded before; only with `checks` 0 */
+    ev_u64 fresh;                  /* loads of global memory that wait for L2, as sectors.c says; only with `checks` 0 */
 } SiteCounts;
 
 typedef struct CheckedLaunch CheckedLaunch;

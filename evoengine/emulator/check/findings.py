@@ -152,8 +152,9 @@ COUNT_FIELDS = tuple(field.name for field in fields(AccessCounts))
 @dataclass(frozen=True)
 class SiteCounts:
     """Accesses of one instruction; `units`: wavefronts for shared, sectors for global, 0 for local
-    memory; `lines` of 128 bytes: 0 for shared memory; `fresh`: requests for sectors of global
-    memory that their warp had not loaded before, if accesses are counted and nothing is checked.
+    memory; `lines` of 128 bytes: 0 for shared memory; `fresh`: loads of global memory
+    that wait for L2, because nothing of their block had loaded one of their sectors long enough
+    before, if accesses are counted and nothing is checked.
     """
 
     site: int

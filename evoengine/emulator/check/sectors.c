@@ -1,4 +1,8 @@
-/* The sets of sectors of global memory that a block, and each of its warps, has loaded: the misses of an ideal cache of its own. */
+/* The sets of sectors of global memory that a block, and each of its warps, has loaded: the misses of an ideal cache of its own.
+ *
+ * A load waits for L2 where it finds a sector that nothing of its block has loaded long enough before. Warps run one after the other
+ * here and side by side on a GPU, so that is settled when the block has ended: the time of a warp is its number of loads so far,
+ * and a barrier of the whole block brings all to the same. */
 #include "shadow.h"
 
 enum { GROUP_BITS = 6, FIRST_CAPACITY = 1024, MOST_CAPACITY = 1 << 20 }; /* the limit: 2 GiB of memory, 24 MiB of table */
@@ -52,12 +56,90 @@ ev_u32 sectors_add(SectorSet *set, const ev_u64 *sectors, ev_u32 count) {
     return fresh;
 }
 
-ev_u32 sectors_of_warp(Checker *c, ev_u32 warp, const ev_u64 *sectors, ev_u32 count) {
-    enum { WARP_BITS = 56 }; /* above every sector of an address of 57 bits or less */
-    ev_u64 own[64];
-    for (ev_u32 i = 0; i < count; i++)
-        own[i] = sectors[i] | (ev_u64)warp << WARP_BITS;
-    return sectors_add(&c->loaded_by_warps, own, count);
+enum {
+    WARP_BITS = 56,         /* above every sector of an address of 57 bits or less */
+    UNDER_WAY = 4,          /* loads of a warp that are under way together, as of a loop that is unrolled: a line that another warp asked
+                               for so few loads before is not there yet. Estimate. */
+    FIRST_LOADS = 1 << 12,
+    MOST_LOADS = 1 << 20,   /* 16 MiB; of further ones each counts as waiting */
+};
+static const ev_u32 BEGINS = 1u << 31; /* in the site of the first sector of a request */
+
+static ev_u32 grow_log(LoadLog *log) {
+    const ev_u32 capacity = log->capacity ? 2 * log->capacity : FIRST_LOADS;
+    NewSector *grown = capacity <= MOST_LOADS ? calloc(capacity, sizeof *grown) : NULL;
+    if (!grown)
+        return 0;
+    if (log->used)
+        memcpy(grown, log->loads, log->used * sizeof *grown);
+    free(log->loads);
+    log->loads = grown;
+    log->capacity = capacity;
+    return 1;
+}
+
+void load_log_close(LoadLog *log) { free(log->loads); }
+
+ev_u32 sectors_of_warp(Checker *c, ev_u32 warp, ev_u32 site, const ev_u64 *sectors, ev_u32 count) {
+    LoadLog *log = &c->log;
+    const ev_u32 time = ++log->times[warp];
+    ev_u32 fresh = 0;
+    for (ev_u32 i = 0; i < count; i++) {
+        const ev_u64 own = sectors[i] | (ev_u64)warp << WARP_BITS;
+        if (!sectors_add(&c->loaded_by_warps, &own, 1))
+            continue;
+        if (log->used == log->capacity && !grow_log(log))
+            return !fresh;
+        log->loads[log->used++] = (NewSector){.sector = sectors[i], .time = time, .site = site | (fresh ? 0 : BEGINS)};
+        fresh = 1;
+    }
+    return 0;
+}
+
+void sectors_meet(Checker *c) {
+    LoadLog *log = &c->log;
+    ev_u32 latest = 0;
+    for (ev_u32 w = 0; w < c->warps; w++)
+        latest = log->times[w] > latest ? log->times[w] : latest;
+    for (ev_u32 w = 0; w < c->warps; w++)
+        log->times[w] = latest + UNDER_WAY;
+}
+
+/* The slot of a sector in a table of `mask` + 1 slots, of which unused ones have no time. */
+static NewSector *first_load(NewSector *table, ev_u32 mask, ev_u64 sector) {
+    ev_u64 at = sector * 0x9e3779b97f4a7c15ull >> 32; /* as in find */
+    while (table[at & mask].time && table[at & mask].sector != sector)
+        at++;
+    return &table[at & mask];
+}
+
+/* When the first warp loaded each sector; NULL if there is no memory. */
+static NewSector *first_loads(const LoadLog *log, ev_u32 mask) {
+    NewSector *table = calloc((ev_u64)mask + 1, sizeof *table);
+    for (ev_u32 i = 0; table && i < log->used; i++) {
+        NewSector *slot = first_load(table, mask, log->loads[i].sector);
+        if (!slot->time || log->loads[i].time < slot->time)
+            *slot = log->loads[i];
+    }
+    return table;
+}
+
+void sectors_settle(Checker *c) {
+    LoadLog *log = &c->log;
+    const ev_u32 mask = 2 * log->capacity - 1;
+    NewSector *first = log->used ? first_loads(log, mask) : NULL;
+    for (ev_u32 i = 0; i < log->used;) {
+        const ev_u32 site = log->loads[i].site & ~BEGINS;
+        ev_u32 waits = 0;
+        do {
+            const NewSector *load = &log->loads[i];
+            waits |= !first || load->time < first_load(first, mask, load->sector)->time + UNDER_WAY;
+        } while (++i < log->used && !(log->loads[i].site & BEGINS));
+        if (site < c->sites)
+            c->site_counts[site].fresh += waits;
+    }
+    free(first);
+    log->used = 0;
 }
 
 void sectors_publish(Checker *c) {
@@ -73,6 +155,8 @@ void sectors_publish(Checker *c) {
 }
 
 void sectors_block(Checker *c) {
+    sectors_settle(c);
+    memset(c->log.times, 0, sizeof c->log.times);
     sectors_publish(c);
     c->loaded.epoch++;
     c->loaded.used = 0;

@@ -67,6 +67,19 @@ typedef struct {
     ev_u64 epoch;
 } SectorSet;
 
+/* A sector that a warp has loaded for the first time. */
+typedef struct {
+    ev_u64 sector;
+    ev_u32 time, site;
+} NewSector;
+
+/* Those of the current block; only if accesses are counted and nothing is checked. */
+typedef struct {
+    NewSector *loads;
+    ev_u32 capacity, used;
+    ev_u32 times[MAX_WARPS]; /* loads of each warp so far */
+} LoadLog;
+
 /* Hash table of the addresses of global memory that blocks write atomically, or as flags. */
 typedef struct {
     ev_u64 address, times, blocks; /* address: or a sector, with a mark (contention.c); blocks: a bit for each of the first 64 that run */
@@ -141,6 +154,7 @@ struct Checker {
     AsyncQueue queues[MAX_WARPS];
     ev_u32 copying; /* the current access is that of an async copy to its source */
     SectorSet loaded; /* by the current block */
+    LoadLog log;
     SectorSet loaded_by_warps; /* the same, of each warp; only if accesses are counted and nothing is checked */
     AccessCounts counts;
     ev_u32 doubtful; /* number of writes below, all of one instruction that has not been executed yet */
@@ -191,7 +205,10 @@ void count_copy(Checker *, const Access *targets);
 void sectors_publish(Checker *); /* adds the sectors of the block to those of the launch */
 void sectors_block(Checker *);   /* the same, then clears them for the next block */
 ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* returns how many of them are new to the block */
-ev_u32 sectors_of_warp(Checker *, ev_u32 warp, const ev_u64 *sectors, ev_u32 count); /* ... new to the warp */
+ev_u32 sectors_of_warp(Checker *, ev_u32 warp, ev_u32 site, const ev_u64 *sectors, ev_u32 count); /* a load; 1 if no room to settle later */
+void sectors_meet(Checker *);   /* all warps of the block have met at a barrier */
+void sectors_settle(Checker *); /* counts which of the loads so far had to wait for L2 */
+void load_log_close(LoadLog *);
 void sectors_close(SectorSet *);
 /* contention.c */
 void targets_add(Checker *, const Access *); /* counts an atomic operation on global memory */
