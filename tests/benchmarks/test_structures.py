@@ -271,7 +271,7 @@ def test_a_queue_is_full_again_when_the_traffic_of_its_blocks_is_counted() -> No
     path, entry = STRUCTURES / "segment_sums_queue.cu", LISTED.structures["segment_sums_queue.cu"]
     (counts,) = Bench("h200").counts(str(path), str(entry.task_path), "small", {})
     assert counts.load_sectors * SECTOR_BYTES >= 4 * 3000  # each of the numbers of this case
-    assert counts.same_sector >= 17 / 4  # four segments a ticket
+    assert counts.same_line >= 17 / 4  # four segments a ticket
 
 
 def test_a_plan_takes_the_sum_of_its_launches_and_fills() -> None:

@@ -97,9 +97,14 @@ void ev_check_launch_free(CheckedLaunch *);
 void ev_check_buffer(CheckedLaunch *, ev_u64 address, ev_u64 bytes, ev_u32 initialised, ev_i32 index);
 ev_u32 ev_check_findings(CheckedLaunch *, const Finding **first); /* returns their number; *first: their address, valid until the next access */
 ev_u64 ev_check_findings_dropped(CheckedLaunch *);                /* beyond the size of the table */
-/* Passes of atomic operations on the sector of global memory that has the most, of those that at least so many of the first 64
+/* Passes of atomic operations on the line of global memory that has the most, of those that at least so many of the first 64
  * blocks have; only with `checks` 0. */
-ev_u64 ev_check_most_on_sector(CheckedLaunch *, ev_u64 blocks);
+ev_u64 ev_check_most_on_line(CheckedLaunch *, ev_u64 blocks);
+/* Of the address of global memory that most lanes read before an atomic operation on it, of those that at least so many of the first
+ * 64 blocks read: how many do (VISITS), and requests that then change it (CHANGES); of the line of which that is so, the passes of
+ * such reads, if they were atomic; only with `checks` 0. */
+enum { EV_VISITS = 0, EV_CHANGES = 1, EV_LINE_VISITS = 2 };
+ev_u64 ev_check_most_visited(CheckedLaunch *, ev_u64 blocks, ev_u32 what);
 /* The longest chain of blocks of which each read, by a volatile, relaxed or acquire load, what the one before wrote only after it
  * had read so itself: its hops from block to block; only with `checks` 0. */
 ev_u64 ev_check_most_hops(CheckedLaunch *);

@@ -164,6 +164,8 @@ void count_global(Checker *c, const Access *a) {
         c->counts.global_load_bytes += all;
         if (a->kind == EV_STRONG_READ && !a->is_poll && !c->checks)
             targets_poll(c, a);
+        if (a->is_poll && !c->checks)
+            targets_visit(c, a);
         if (!c->copying) {
             c->counts.global_load_lines += lines;
             c->counts.block_sectors += sectors_add(&c->loaded, known, units);

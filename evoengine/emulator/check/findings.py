@@ -174,15 +174,21 @@ class SiteCounts:
 
 @dataclass(frozen=True)
 class Contention:
-    """Passes of atomic operations on the one sector of global memory that has the most of them,
+    """Passes of atomic operations on the one line of global memory that has the most of them,
     counted where accesses are counted and nothing is checked. Lanes of one instruction share a pass
-    where their addresses differ, or where all of the warp have the same.
+    where they are in one sector and their addresses differ, or where all of the warp have the same
+    address.
     """
 
     most: int = 0
-    most_common: int = 0  # of the sectors that at least half of the blocks have
+    most_common: int = 0  # of the lines that at least half of the blocks have
     # of the longest chain of blocks of which each waits for a flag of the one before
     hops: int = 0
+    # of the address that most lanes read before an atomic operation on it, if at least half of the
+    # blocks do: those lanes, and the requests that then change it
+    visits: int = 0
+    changes: int = 0
+    line_visits: int = 0  # passes that such reads would take if they were atomic, of the line
 
 
 SITE_FIELDS = tuple(field.name for field in fields(SiteCounts) if field.name != "site")

@@ -82,7 +82,9 @@ typedef struct {
 
 /* Hash table of the addresses of global memory that blocks write atomically, or as flags. */
 typedef struct {
-    ev_u64 address, times, blocks; /* address: or a sector, with a mark (contention.c); blocks: a bit for each of the first 64 that run */
+    ev_u64 address, blocks; /* address: or a line, with a mark (contention.c); blocks: a bit for each of the first 64 that run */
+    ev_u64 times, visits;   /* passes of atomic operations on a line, or requests with one on an address; passes or lanes that read it
+                               before */
     ev_u64 writer; /* ordinal + 1 of the block that wrote there last, 0: none yet */
     ev_u32 hops;   /* of that block when it first wrote there */
 } TargetSlot;
@@ -96,6 +98,7 @@ struct CheckedLaunch {
     ev_u64 begun; /* blocks */
     TargetTable targets; /* only if accesses are counted and nothing is checked; guarded by `lock` */
     ev_u32 hops; /* of the block with the most; as `targets` */
+    ev_u32 visited; /* whether anything reads before an atomic operation; as `targets` */
     SectorSet loaded; /* by finished blocks; guarded by `lock` */
     Buffer *buffers; /* sorted by address */
     ev_u32 count, capacity;
@@ -212,6 +215,7 @@ void load_log_close(LoadLog *);
 void sectors_close(SectorSet *);
 /* contention.c */
 void targets_add(Checker *, const Access *); /* counts an atomic operation on global memory */
+void targets_visit(Checker *, const Access *); /* a read before an atomic operation */
 void targets_publish(Checker *, const Access *); /* a write that others may wait for */
 void targets_poll(Checker *, const Access *);    /* a read that may wait for others */
 void targets_close(TargetTable *);

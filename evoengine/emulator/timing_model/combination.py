@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from evoengine.emulator.targets import LAUNCH_US, SCHEDULERS
 from evoengine.emulator.timing_model.launch_time import (
-    ATOMICS_ON_SECTOR_PER_CLOCK,
+    ATOMICS_ON_LINE_PER_CLOCK,
     ATOMICS_PER_CLOCK,
     DEFAULT,
     LATENCY_LIMITS_FROM,
@@ -63,7 +63,8 @@ BOUNDS: Mapping[str, str] = {
     "l2": "the same, between L2 and all SMs; a load that hits L1 is in neither",
     "dram": "every byte of the launch's buffers once; nothing where they fit in a hot L2",
     "atomic": f"atomics on global memory, {ATOMICS_PER_CLOCK:g} a clock from an SM,"
-    f" {ATOMICS_ON_SECTOR_PER_CLOCK:g} on one sector of L2, where lanes of"
-    " a warp count once for each that has the same address",
+    f" {ATOMICS_ON_LINE_PER_CLOCK:g} on one line of 128 bytes, where lanes of"
+    " a warp count once for each of a sector that has the same address; a compare-and-swap that"
+    " fails counts, and tries again",
     "dispatch": "starting the blocks",
 }

@@ -23,6 +23,7 @@ from evoengine.emulator.timing_model.loop_entries import entries
 from evoengine.emulator.timing_model.pipes import is_shared
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
 from evoengine.emulator.timing_model.straight_code import StraightCode, straight_code
+from evoengine.emulator.timing_model.tries import share_that_goes_on
 from evoengine.emulator.timing_model.waiting import waits, without_waiting
 from evoengine.emulator.timing_model.work_queues import takes_work
 
@@ -64,16 +65,21 @@ def counts_from_reports(
     return replace(
         counts,
         shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
-        same_sector=_on_same_sector(fast, checked, times),
+        same_line=_on_same_line(fast, checked, times),
+        visits=checked.contention.visits * checked.blocks / checked.blocks_run,
+        line_visits=checked.contention.line_visits * checked.blocks / checked.blocks_run,
+        go_on=share_that_goes_on(checked.contention.visits, checked.contention.changes)
+        if _swaps(cfg)
+        else 0.0,
         hops=_hops(checked) if waits(cfg) else 0.0,
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
 
 
-def _on_same_sector(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
+def _on_same_line(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
     """Passes of the atomic operations of the whole grid, which executed its basic blocks so many
-    `times`, on the sector that has the most. What only one of the checked blocks adds to says
+    `times`, on the line that has the most. What only one of the checked blocks adds to says
     nothing of others.
     """
     found = checked.contention
@@ -84,6 +90,12 @@ def _on_same_sector(fast: LaunchReport, checked: LaunchReport, times: Sequence[f
     if checked.blocks_run == checked.blocks:
         return found.most * whole
     return max(float(found.most), found.most_common * whole)
+
+
+def _swaps(cfg: ControlFlowGraph) -> bool:
+    """Whether a kernel compares and swaps beyond shared memory, and so may fail."""
+    items = (item for node in cfg.nodes for item in node.instructions)
+    return any(_is_global_atomic(item) and "cas" in item.modifiers for item in items)
 
 
 def _hops(checked: LaunchReport) -> float:

@@ -24,6 +24,7 @@ from functools import cached_property
 from evoengine.emulator.targets import SCHEDULERS, WARP, TargetGpu
 from evoengine.emulator.timing_model.counts import CodePiece, Counts
 from evoengine.emulator.timing_model.occupancy import Occupancy, occupancy
+from evoengine.emulator.timing_model.tries import tries
 
 SECTOR_BYTES = 32
 # from L2 to one SM: Jia et al., arXiv 1903.07486; later papers measure no more
@@ -40,11 +41,12 @@ L2_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
-# passes of the whole device on one sector of L2, in which lanes of a warp with distinct addresses
-# share one: NVIDIA's Kepler GK110 whitepaper promises, on one address, one for each clock of L2. On
-# an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that consist of
-# little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
-ATOMICS_ON_SECTOR_PER_CLOCK = 0.6
+# passes of the whole device on one line of L2, in which lanes of a warp with distinct addresses in
+# a sector share one: NVIDIA's Kepler GK110 whitepaper promises, on one address, one for each clock
+# of L2. On an H200 and an H100 there were 0.6 for each clock of an SM in the kernels that consist
+# of little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu, on one
+# address; histogram_global_atomics.cu, on the 16 of half a line)
+ATOMICS_ON_LINE_PER_CLOCK = 0.6
 # round trips to L2 of a hop from a block to the one that waits for it: that of the write, and that
 # of the poll that finds it. An assumption; polls that have just missed it make it longer
 TRIPS_OF_HOP = 2.0
@@ -200,12 +202,35 @@ class _Launch:
             "dram": self._dram(),
             "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
         }
-        clocks["atomic"] = max(
-            clocks["atomic"], self.block.same_sector / ATOMICS_ON_SECTOR_PER_CLOCK
-        )
+        others = max((*clocks.values(), *device.values()))
+        on_line = max(self.block.same_line, self._tries_on_line(others))
+        clocks["atomic"] = max(clocks["atomic"], on_line / ATOMICS_ON_LINE_PER_CLOCK)
         return {name: value for name, value in (clocks | device).items() if value > 0} | {
             "latency": self._latency()
         }
+
+    def _tries_on_line(self, others: float) -> float:
+        """Passes on the line of L2 that most lanes read before an atomic operation, `others`: the
+        time of the launch without them.
+        """
+        at_once = self._at_once(others)
+        if not at_once:
+            return 0.0
+        each = tries(at_once, self.block.go_on).tries / at_once
+        # who comes later, and wants less, finds that it is done; who adds something tries, too
+        times = self.block.visits / at_once if self.block.go_on >= 1 else 1.0
+        return times * each * self.block.line_visits * at_once / self.block.visits
+
+    def _at_once(self, others: float) -> float:
+        """Lanes that read one address before any of them has changed it: while the first try goes
+        to L2 and back, and waits there for the others on its line.
+        """
+        block = self.block
+        if not block.visits:
+            return 0.0
+        window = self.target.latencies.l2 + block.line_visits / ATOMICS_ON_LINE_PER_CLOCK
+        resident = self.target.sms * self.occupancy.blocks / self.blocks
+        return block.visits * min(1.0, resident, window / others if others else 1.0)
 
     def _of_one_block(self) -> dict[str, float]:
         block = self.block
@@ -340,7 +365,16 @@ class _Launch:
             max(rounds, self.skew) * self._one_block_latency()
             + (rounds - 1) * self.target.latencies.block
             + self.block.hops * TRIPS_OF_HOP * self.target.latencies.l2
+            + self._rounds_of_tries() * self.target.latencies.l2
         )
+
+    def _rounds_of_tries(self) -> float:
+        """Changes of one address that follow one another, beyond the first one, which is in the
+        block's own chain; each needs the value that the one before has left.
+        """
+        if not self.block.go_on:
+            return 0.0
+        return max(0.0, tries(self.block.visits, self.block.go_on).rounds - 1)
 
     def latency_shares(self) -> dict[str, float]:
         """The parts of `_one_block_latency` as shares of it, the largest first."""
