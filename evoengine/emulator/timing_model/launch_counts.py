@@ -16,6 +16,7 @@ from evoengine.emulator.timing_model.alignment import alignments
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
 from evoengine.emulator.timing_model.dependency_chains import Step
 from evoengine.emulator.timing_model.diverging_code import diverging_code
+from evoengine.emulator.timing_model.fused import fused
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 from evoengine.emulator.timing_model.joined_loads import joined
 from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap, unrolled_by
@@ -146,6 +147,7 @@ class _Code:
         items = [item for node in cfg.nodes for item in node.instructions]
         self._cfg, self._times, self._memory = cfg, times, memory
         self._diverging, self._alignment = diverging_code(cfg), alignments(items)
+        self._fused = fused(cfg)
         self._unread = {name for item in items for name in written(item)}.difference(
             *(read(item) for item in items)
         )
@@ -156,6 +158,10 @@ class _Code:
         """
         steps, saved = joined(self._steps(piece), self._alignment)
         whole = [step.instruction for step in steps]
+        steps = [
+            replace(step, instruction=self._fused.get(id(step.instruction), step.instruction))
+            for step in steps
+        ]
         if not piece.repeats or may_wrap(whole) or is_final(whole):
             return instruction_mix(steps), saved
         often, body = self._times[piece.first], [*piece.nodes, *piece.back]
