@@ -3,7 +3,10 @@
 Machine instructions of sm_70 and later take three operands: IADD3 adds three numbers, LEA shifts
 and adds, LOP3 is any function of three words, IMAD.WIDE multiplies and adds 64 bits, which is the
 address of an element. Comparisons combine with a predicate (ISETP.LT.AND), so that logic between
-predicates needs none of its own. clang leaves all of these apart.
+predicates needs none of its own; a selection of what a register holds already is a move under a
+predicate, and a rest follows from its quotient. clang leaves all of these apart. (Seen in the
+machine code that NVRTC 13.0 makes of tests/structures/edit_distance_diagonals.cu, hashes_thread_each.cu
+and enlarge_grid_stride.cu.)
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.ptx.syntax import Instruction, Integer
 
 _IsPart = Callable[[Instruction], bool]
+ALU_ALONE = "iadd3"  # no operation of PTX: a sum that the multiplier cannot do
 _LOGIC = frozenset(("and", "or", "xor"))
 _WORDS = frozenset(("b32", "s32", "u32"))
 _PAIRS = frozenset(("s64", "u64", "b64"))
@@ -66,9 +70,14 @@ class _Block:
                 if not self._parts(item, _is_product):
                     self._take(item, _is_wide_shift)
             elif item.op in ("add", "sub") and kind in _WORDS:
-                self._take(item, _is_sum)
+                if self._take(item, _is_sum):
+                    self._found[id(item)] = replace(item, op=ALU_ALONE)
             elif item.op in _LOGIC and kind in _WORDS:
                 self._take(item, _is_logic)
+            elif item.op == "selp" and set(written(item)) & set(read(item)):
+                self._found[id(item)] = replace(item, op="add", modifiers=("s32",))  # a move
+            elif item.op == "rem" and self._has_quotient(item):
+                self._found[id(item)] = replace(item, op="mad", modifiers=("lo", "s32"))
         for name, sums in products.items():
             for item in sums:
                 self._found[id(item)] = replace(item, op="mad", modifiers=("wide", "s32"))
@@ -83,14 +92,25 @@ class _Block:
             if name in self._makers and is_part(self._makers[name])
         ]
 
-    def _take(self, item: Instruction, is_part: _IsPart) -> None:
-        """Makes one operand that nothing else reads, and that has no part itself, a part."""
+    def _take(self, item: Instruction, is_part: _IsPart) -> bool:
+        """Makes one operand that nothing else reads, and that has no part itself, a part; returns
+        whether there is one.
+        """
         for name in self._parts(item, is_part):
             maker = self._makers[name]
             if self._uses[name] == 1 and id(maker) not in self._wholes | self._found.keys():
                 self._drop(maker)
                 self._wholes.add(id(item))
-                return
+                return True
+        return False
+
+    def _has_quotient(self, item: Instruction) -> bool:
+        """Whether the block divides the same numbers, too: the rest follows by a product."""
+        return any(
+            (other.op, other.modifiers, other.operands[1:])
+            == ("div", item.modifiers, item.operands[1:])
+            for other in self._items
+        )
 
     def _drop(self, item: Instruction) -> None:
         self._found[id(item)] = replace(item, op="mov")

@@ -256,6 +256,10 @@ class _Launch:
             pipe: uneven * WARP * instructions.get(pipe, 0.0) / rates.of(pipe)
             for pipe in _OF_QUARTERS
         }
+        by_either = uneven * WARP * instructions.get("either", 0.0)
+        clocks["alu"], clocks["imad"] = _shared_out(
+            by_either, (clocks["alu"], rates.alu), (clocks["imad"], rates.imad)
+        )
         clocks |= {pipe: WARP * instructions.get(pipe, 0.0) / rates.of(pipe) for pipe in _SM_WIDE}
         clocks["issue"] = uneven * sum(instructions.values()) / SCHEDULERS
         clocks["tensor"] = uneven * sum(
@@ -483,6 +487,21 @@ class _Launch:
             return self._memory_latency
         missed = self._missed_loads / block.load_sectors
         return latencies.l1 + missed * (self._memory_latency - latencies.l1)
+
+
+def _shared_out(
+    lanes: float, one: tuple[float, float], other: tuple[float, float]
+) -> tuple[float, float]:
+    """The clocks that two pipes, of which each is given by its clocks so far and its rate, are busy
+    with what either can do.
+    """
+    (first, rate), (second, other_rate) = one, other
+    even = (lanes + first * rate + second * other_rate) / (rate + other_rate)
+    if even <= first:
+        return first, second + lanes / other_rate
+    if even <= second:
+        return first + lanes / rate, second
+    return even, even
 
 
 def _limiter(bounds: Mapping[str, float]) -> str:
