@@ -4,9 +4,9 @@ Machine instructions of sm_70 and later take three operands: IADD3 adds three nu
 and adds, LOP3 is any function of three words, IMAD.WIDE multiplies and adds 64 bits, which is the
 address of an element. Comparisons combine with a predicate (ISETP.LT.AND), so that logic between
 predicates needs none of its own; a selection of what a register holds already is a move under a
-predicate, and a rest follows from its quotient. clang leaves all of these apart. (Seen in the
-machine code that NVRTC 13.0 makes of tests/structures/edit_distance_diagonals.cu, hashes_thread_each.cu
-and enlarge_grid_stride.cu.)
+predicate, and a rest follows from its quotient. clang leaves all of these apart. Seen in the
+machine code that NVRTC 13.0 makes of edit_distance_diagonals.cu, hashes_thread_each.cu and
+enlarge_grid_stride.cu (tests/structures).
 """
 
 from __future__ import annotations
