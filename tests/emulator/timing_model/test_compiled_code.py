@@ -98,6 +98,18 @@ def test_joined_loads_take_the_wavefronts_of_a_wide_one() -> None:
     assert rows(8).shared_wavefronts / 2 == pytest.approx(4 * 8 + 8)
 
 
+def test_halves_that_are_stored_one_after_the_other_are_one_store() -> None:
+    stores = "".join(f"tile[threadIdx.x * 8 + {i}] = x[{i}];" for i in range(8))
+    code = (
+        "__shared__ __align__(16) short tile[{}]; {} __syncthreads();"
+        "out[threadIdx.x] = tile[n & 63];"
+    )
+    together = counted(code.format(512, stores))
+    apart = counted(code.format(640, stores.replace("* 8", "* 9")))
+    assert apart.instructions["lsu"] - together.instructions["lsu"] == 7 * 2  # of two warps
+    assert together.shared_wavefronts < apart.shared_wavefronts
+
+
 def test_a_store_in_between_keeps_loads_of_shared_memory_apart() -> None:
     fill = "__shared__ int tile[64][4]; tile[threadIdx.x][0] = n; tile[threadIdx.x][1] = x[0];"
     apart, together = (
