@@ -78,6 +78,7 @@ typedef struct {
     ev_u64 barriers;                             /* warps that took part */
     ev_u64 global_load_lines, global_store_lines; /* of 128 bytes, distinct within a request; stores: atomics, too */
     ev_u64 local_lines;                          /* words that the lanes of a request access, by their offset in the frame */
+    ev_u64 reloads, reload_span; /* sectors that a warp loads again after many others, and how many others; only with `checks` 0 */
 } AccessCounts;
 
 typedef struct {

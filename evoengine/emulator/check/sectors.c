@@ -60,6 +60,7 @@ enum {
     WARP_BITS = 56,         /* above every sector of an address of 57 bits or less */
     UNDER_WAY = 4,          /* loads of a warp that are under way together, as of a loop that is unrolled: a line that another warp asked
                                for so few loads before is not there yet. Estimate. */
+    NEAR_LOADS = 64,        /* sectors, 2 KiB: what was loaded so few before is surely in L1 */
     FIRST_LOADS = 1 << 12,
     MOST_LOADS = 1 << 20,   /* 16 MiB; of further ones each counts as waiting */
 };
@@ -80,13 +81,57 @@ static ev_u32 grow_log(LoadLog *log) {
 
 void load_log_close(LoadLog *log) { free(log->loads); }
 
+void last_loads_close(LastLoads *last) { free(last->slots); }
+
+/* The slot of a key, or the one where it belongs. */
+static LastLoad *last_load(const LastLoads *last, ev_u64 key) {
+    ev_u64 at = key * 0x9e3779b97f4a7c15ull >> 32; /* as in find */
+    for (;; at++) {
+        LastLoad *slot = &last->slots[at & (last->capacity - 1)];
+        if (slot->epoch != last->epoch || slot->key == key)
+            return slot;
+    }
+}
+
+static ev_u32 grow_last(LastLoads *last) {
+    LastLoads grown = *last;
+    grown.capacity = last->capacity ? 2 * last->capacity : FIRST_CAPACITY;
+    if (grown.capacity > MOST_CAPACITY || !(grown.slots = calloc(grown.capacity, sizeof *grown.slots)))
+        return 0;
+    for (ev_u32 i = 0; i < last->capacity; i++)
+        if (last->slots[i].epoch == last->epoch)
+            *last_load(&grown, last->slots[i].key) = last->slots[i];
+    free(last->slots);
+    *last = grown;
+    return 1;
+}
+
+/* Whether a warp has not loaded a sector before, all of them if the table is full; counts what it loads again. */
+static ev_u32 is_first_load(Checker *c, ev_u32 warp, ev_u64 key) {
+    LastLoads *last = &c->last;
+    const ev_u64 time = ++last->times[warp];
+    if (2 * last->used >= last->capacity && !grow_last(last))
+        return 1;
+    LastLoad *slot = last_load(last, key);
+    const ev_u32 is_first = slot->epoch != last->epoch;
+    if (is_first) {
+        *slot = (LastLoad){.key = key, .epoch = last->epoch};
+        last->used++;
+    } else if (time - slot->time > NEAR_LOADS) {
+        c->counts.reloads++;
+        c->counts.reload_span += time - slot->time;
+    }
+    slot->time = time;
+    return is_first;
+}
+
 ev_u32 sectors_of_warp(Checker *c, ev_u32 warp, ev_u32 site, const ev_u64 *sectors, ev_u32 count) {
     LoadLog *log = &c->log;
     const ev_u32 time = ++log->times[warp];
     ev_u32 fresh = 0;
     for (ev_u32 i = 0; i < count; i++) {
         const ev_u64 own = sectors[i] | (ev_u64)warp << WARP_BITS;
-        if (!sectors_add(&c->loaded_by_warps, &own, 1))
+        if (!is_first_load(c, warp, own))
             continue;
         if (log->used == log->capacity && !grow_log(log))
             return !fresh;
@@ -160,6 +205,7 @@ void sectors_block(Checker *c) {
     sectors_publish(c);
     c->loaded.epoch++;
     c->loaded.used = 0;
-    c->loaded_by_warps.epoch++;
-    c->loaded_by_warps.used = 0;
+    c->last.epoch++;
+    c->last.used = 0;
+    memset(c->last.times, 0, sizeof c->last.times);
 }

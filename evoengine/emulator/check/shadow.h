@@ -67,6 +67,19 @@ typedef struct {
     ev_u64 epoch;
 } SectorSet;
 
+/* When a warp of the current block loaded each sector last; only if accesses are counted and nothing is checked. */
+typedef struct {
+    ev_u64 key, epoch; /* key: the sector, and the warp above it */
+    ev_u64 time;       /* sectors that the warp had loaded, again or not */
+} LastLoad;
+
+typedef struct {
+    LastLoad *slots;
+    ev_u32 capacity, used; /* capacity: a power of two, or 0 */
+    ev_u64 epoch;
+    ev_u64 times[MAX_WARPS];
+} LastLoads;
+
 /* A sector that a warp has loaded for the first time. */
 typedef struct {
     ev_u64 sector;
@@ -158,7 +171,7 @@ struct Checker {
     ev_u32 copying; /* the current access is that of an async copy to its source */
     SectorSet loaded; /* by the current block */
     LoadLog log;
-    SectorSet loaded_by_warps; /* the same, of each warp; only if accesses are counted and nothing is checked */
+    LastLoads last;
     AccessCounts counts;
     ev_u32 doubtful; /* number of writes below, all of one instruction that has not been executed yet */
     DoubtfulWrite writes[DOUBTFUL];
@@ -211,6 +224,7 @@ ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* returns
 ev_u32 sectors_of_warp(Checker *, ev_u32 warp, ev_u32 site, const ev_u64 *sectors, ev_u32 count); /* a load; 1 if no room to settle later */
 void sectors_meet(Checker *);   /* all warps of the block have met at a barrier */
 void sectors_settle(Checker *); /* counts which of the loads so far had to wait for L2 */
+void last_loads_close(LastLoads *);
 void load_log_close(LoadLog *);
 void sectors_close(SectorSet *);
 /* contention.c */

@@ -304,6 +304,8 @@ def with_accesses(
         common_sectors=max(0.0, (accesses.block_sectors - accesses.launch_sectors) / (blocks - 1))
         if blocks > 1
         else 0.0,
+        reloads=factor * accesses.reloads,
+        reload_span=factor * accesses.reload_span,
         local_sectors=factor * accesses.local_bytes / SECTOR_BYTES,
         atomics=factor * accesses.global_atomics,
     )

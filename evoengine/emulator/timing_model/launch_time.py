@@ -35,9 +35,9 @@ STORE_COST = 1.9
 # achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
-# part of L2 up to which all that a launch accesses stays in it: docs/measurements/h200-rates.json,
+# part of a cache up to which all that was accessed stays in it; of L2: docs/measurements/h200-rates.json,
 # stream_read, has the same speed up to 32 of 50 MiB; between that and all of it, an estimate
-L2_KEEPS = 0.65
+CACHE_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
@@ -302,7 +302,26 @@ class _Launch:
         loads, distinct = self.block.load_sectors, self.block.block_sectors
         if not 0 < distinct < loads:
             return loads
-        return distinct + (loads - distinct) * (1.0 - self._held)
+        return min(
+            loads,
+            max(distinct + (loads - distinct) * (1.0 - self._held), distinct + self._far_loads),
+        )
+
+    @property
+    def _far_loads(self) -> float:
+        """Sectors of a block that warps load again when L1 has lost them, because all warps of the
+        SM have loaded more than it has room for in between.
+        """
+        between = self._reload_bytes * self.resident_blocks
+        return self.block.reloads * _lost(between, max(1.0, self._l1_room))
+
+    @property
+    def _reload_bytes(self) -> float:
+        """What all warps of a block load, in the mean, before a warp loads a sector again."""
+        block = self.block
+        if not block.reloads:
+            return 0.0
+        return block.reload_span / block.reloads * SECTOR_BYTES * max(1.0, block.warps)
 
     @property
     def _held(self) -> float:
@@ -336,12 +355,25 @@ class _Launch:
 
     def _dram(self) -> float:
         return (
-            self._beyond_l2
-            * self._touched_bytes
+            (self._beyond_l2 * self._touched_bytes + self._reloaded_bytes)
             / (DRAM_SHARE * self.target.dram_gb_s)
             / 1000
             * self.target.clocks_per_us
         )
+
+    @property
+    def _reloaded_bytes(self) -> float:
+        """Bytes of DRAM that are loaded again, where all that blocks which run at the same time load
+        and store before that is more than L2 keeps.
+        """
+        block = self.block
+        if not block.reloads:
+            return 0.0
+        stored = 1.0 + block.store_sectors / block.load_sectors if block.load_sectors else 1.0
+        running = min(self.blocks, self.target.sms * self.occupancy.blocks)
+        between = min(self._reload_bytes * stored * running, self._touched_bytes)
+        lost = _lost(between, self.target.l2_bytes)
+        return self.blocks * self._far_loads * SECTOR_BYTES * lost
 
     @property
     def _beyond_l2(self) -> float:
@@ -351,8 +383,7 @@ class _Launch:
         """
         if self.cold:
             return 1.0
-        full = self._touched_bytes / self.target.l2_bytes
-        return min(1.0, max(0.0, (full - L2_KEEPS) / (1.0 - L2_KEEPS)))
+        return _lost(self._touched_bytes, self.target.l2_bytes)
 
     @property
     def _touched_bytes(self) -> float:
@@ -487,6 +518,13 @@ class _Launch:
             return self._memory_latency
         missed = self._missed_loads / block.load_sectors
         return latencies.l1 + missed * (self._memory_latency - latencies.l1)
+
+
+def _lost(between: float, room: float) -> float:
+    """The share that a cache with so much room has lost of what was accessed so many bytes before;
+    it begins to lose lines before it is full.
+    """
+    return min(1.0, max(0.0, (between / room - CACHE_KEEPS) / (1.0 - CACHE_KEEPS)))
 
 
 def _shared_out(
