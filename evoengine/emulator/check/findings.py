@@ -139,8 +139,8 @@ class AccessCounts:
     global_store_lines: int = 0  # atomics, too
     # words that the lanes of a request access, by their offset in the frame
     local_lines: int = 0
-    # of global memory: sectors that a warp loads again after more than 64 others, and the sum of how
-    # many others each time, if accesses are counted and nothing is checked
+    # of global memory: sectors that a warp loads again after more than 64 others, and the sum of
+    # how many others each time, if accesses are counted and nothing is checked
     reloads: int = 0
     reload_span: int = 0
 

@@ -57,7 +57,7 @@ class Counts:
     # ideal L1
     block_sectors: float = 0.0
     common_sectors: float = 0.0  # how many of a block's sectors are the same for all blocks
-    # sectors that a warp loads again after it has loaded many others, and the sum of how many others
+    # sectors that a warp loads again after it has loaded many others, and the sum of how many
     reloads: float = 0.0
     reload_span: float = 0.0
     # of 128 bytes of global and local memory that L1 looks up, a request at a time

@@ -35,8 +35,9 @@ STORE_COST = 1.9
 # achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
-# part of a cache up to which all that was accessed stays in it; of L2: docs/measurements/h200-rates.json,
-# stream_read, has the same speed up to 32 of 50 MiB; between that and all of it, an estimate
+# part of a cache up to which all that was accessed stays in it; of L2:
+# docs/measurements/h200-rates.json, stream_read, has the same speed up to 32 of 50 MiB; between
+# that and all of it, an estimate
 CACHE_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
@@ -143,12 +144,13 @@ def model_launch(
         calibration,
     )
     clocks = launch.bounds()
-    throughput = _smooth(
-        (value for name, value in clocks.items() if name != "latency"), calibration.pipes
-    )
+    others = [value for name, value in clocks.items() if name != "latency"]
+    throughput = _smooth(others, calibration.pipes)
+    largest = max(others, default=0.0)
     bounds = {name: value / target.clocks_per_us for name, value in clocks.items()}
     return ModelledLaunch(
-        us=target.launch_us + launch.combined(throughput, clocks["latency"]) / target.clocks_per_us,
+        us=target.launch_us
+        + launch.combined(throughput, largest, clocks["latency"]) / target.clocks_per_us,
         bounds_us=bounds,
         limiter=_limiter(bounds),
         occupancy=fit,
@@ -184,15 +186,16 @@ class _Launch:
         """The instructions of the longest block, relative to the mean."""
         return max(1.0, self.block.most_issued / self.block.issued) if self.block.issued else 1.0
 
-    def combined(self, throughput: float, latency: float) -> float:
-        """Combines throughput and latency: resident blocks fill one another's gaps until a pipe is
-        saturated.
+    def combined(self, throughput: float, largest: float, latency: float) -> float:
+        """Combines throughput, of which `largest` is the largest bound, and latency: resident
+        blocks fill one another's gaps until a pipe is saturated.
         """
         p = self.calibration.latency
         alone = (
             throughput / self.resident_blocks
         )  # its own share of the pipes' work is in its latency
-        return float((max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p))
+        together = (max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p)
+        return float(max(together, largest))
 
     def bounds(self) -> dict[str, float]:
         heaviest = max(float(self.most_blocks), self.skew)
@@ -363,8 +366,8 @@ class _Launch:
 
     @property
     def _reloaded_bytes(self) -> float:
-        """Bytes of DRAM that are loaded again, where all that blocks which run at the same time load
-        and store before that is more than L2 keeps.
+        """Bytes of DRAM that are loaded again, where all that blocks which run at the same time
+        load and store before that is more than L2 keeps.
         """
         block = self.block
         if not block.reloads:
