@@ -19,7 +19,8 @@ _P, _Q = f"{DEFAULT.latency:g}", f"{DEFAULT.pipes:g}"
 IN_FULL = (
     f"a launch takes {LAUNCH_US:g} us launch gap + (T^{_P} - (T/R)^{_P} + latency^{_P})^(1/{_P}),"
     f" with T = (sum of all other bounds^{_Q})^(1/{_Q}) and R the blocks that run at once on the"
-    " busiest SM, and no less than any of the bounds; a call takes the sum of its launches, memsets and copies"
+    " busiest SM, and no less than any of the bounds; a call takes the sum of its launches, memsets"
+    " and copies"
 )
 IN_SHORT = (
     f"A launch takes {LAUNCH_US:g} us launch gap plus a smooth maximum of its bounds: at least"
