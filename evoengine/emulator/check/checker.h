@@ -101,11 +101,12 @@ ev_u64 ev_check_findings_dropped(CheckedLaunch *);                /* beyond the 
 /* Passes of atomic operations on the line of global memory that has the most, of those that at least so many of the first 64
  * blocks have; only with `checks` 0. */
 ev_u64 ev_check_most_on_line(CheckedLaunch *, ev_u64 blocks);
-/* Of the address of global memory that most lanes read before an atomic operation on it, of those that at least so many of the first
- * 64 blocks read: how many do (VISITS), and requests that then change it (CHANGES); of the line of which that is so, the passes of
- * such reads, if they were atomic; only with `checks` 0. */
-enum { EV_VISITS = 0, EV_CHANGES = 1, EV_LINE_VISITS = 2 };
-ev_u64 ev_check_most_visited(CheckedLaunch *, ev_u64 blocks, ev_u32 what);
+/* Of the addresses of global memory that lanes read before an atomic operation on them, and that at least so many of the first 64
+ * blocks read: how many lanes read the one that most do (VISITS); of those that at least half as many read, their number (PLACES),
+ * the lanes of all (VISITS_OF_ALL), and the requests that then change them (CHANGES). Of the line that most lanes read so, the
+ * passes if all these reads were atomic (LINE_VISITS). Only with `checks` 0. */
+enum { EV_VISITS = 0, EV_LINE_VISITS = 1, EV_PLACES = 2, EV_VISITS_OF_ALL = 3, EV_CHANGES = 4 };
+ev_u64 ev_check_visits(CheckedLaunch *, ev_u64 blocks, ev_u32 what);
 /* The longest chain of blocks of which each read, by a volatile, relaxed or acquire load, what the one before wrote only after it
  * had read so itself: its hops from block to block; only with `checks` 0. */
 ev_u64 ev_check_most_hops(CheckedLaunch *);

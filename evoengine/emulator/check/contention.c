@@ -171,13 +171,18 @@ ev_u64 ev_check_most_on_line(CheckedLaunch *launch, ev_u64 blocks) {
     return most;
 }
 
-ev_u64 ev_check_most_visited(CheckedLaunch *launch, ev_u64 blocks, ev_u32 what) {
+ev_u64 ev_check_visits(CheckedLaunch *launch, ev_u64 blocks, ev_u32 what) {
     const ev_u64 wanted = what == EV_LINE_VISITS ? OF_LINE : 0;
-    const TargetSlot *most = NULL;
-    for (ev_u32 i = 0; i < launch->targets.capacity; i++) {
-        const TargetSlot *slot = &launch->targets.slots[i];
-        if (slot->visits && (slot->address & OF_LINE) == wanted && is_common(slot, blocks) && (!most || slot->visits > most->visits))
-            most = slot;
-    }
-    return !most ? 0 : what == EV_CHANGES ? most->times : most->visits;
+    ev_u64 most = 0, changes = 0, visits = 0, places = 0;
+    for (ev_u32 twice = 0; twice < 2; twice++)
+        for (ev_u32 i = 0; i < launch->targets.capacity; i++) {
+            const TargetSlot *slot = &launch->targets.slots[i];
+            if (!slot->visits || (slot->address & OF_LINE) != wanted || !is_common(slot, blocks))
+                continue;
+            if (!twice)
+                most = slot->visits > most ? slot->visits : most;
+            else if (2 * slot->visits >= most)
+                changes += slot->times, visits += slot->visits, places++;
+        }
+    return what == EV_CHANGES ? changes : what == EV_VISITS_OF_ALL ? visits : what == EV_PLACES ? places : most;
 }

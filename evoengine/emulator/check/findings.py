@@ -189,10 +189,14 @@ class Contention:
     # of the longest chain of blocks of which each waits for a flag of the one before
     hops: int = 0
     # of the address that most lanes read before an atomic operation on it, if at least half of the
-    # blocks do: those lanes, and the requests that then change it
+    # blocks do: those lanes
     visits: int = 0
-    changes: int = 0
     line_visits: int = 0  # passes that such reads would take if they were atomic, of the line
+    # of the addresses that at least half as many lanes read so: their number, all those lanes, and
+    # the requests that then change them
+    places: int = 0
+    visits_of_all: int = 0
+    changes: int = 0
 
 
 SITE_FIELDS = tuple(field.name for field in fields(SiteCounts) if field.name != "site")

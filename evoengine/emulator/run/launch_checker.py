@@ -114,12 +114,12 @@ class LaunchChecker:
             (ctypes.c_void_p, self._launch), (ctypes.c_uint64, blocks),
         )  # fmt: skip
 
-    def most_visited(self, blocks: int, what: int) -> int:
-        """`VISITS`, `CHANGES` or `LINE_VISITS` of checker.h, of the address or line that most lanes
-        read before an atomic operation there, of those that so many of the first 64 blocks read.
+    def visits(self, blocks: int, what: int) -> int:
+        """`VISITS` or another of checker.h, of the addresses that lanes read before an atomic
+        operation there and that so many of the first 64 blocks read.
         """
         return call(
-            self._native, "ev_check_most_visited", ctypes.c_uint64,
+            self._native, "ev_check_visits", ctypes.c_uint64,
             (ctypes.c_void_p, self._launch), (ctypes.c_uint64, blocks), (ctypes.c_uint32, what),
         )  # fmt: skip
 

@@ -62,6 +62,9 @@ class Counts:
     reload_span: float = 0.0
     # of 128 bytes of global and local memory that L1 looks up, a request at a time
     lines: float = 0.0
+    load_lines: float = 0.0  # those of loads of global memory
+    atomic_lines: float = 0.0  # and of atomics,
+    atomic_sectors: float = 0.0  # whose sectors are among those that are stored, too
     local_sectors: float = 0.0  # of local memory: stacks and spills
     frame_bytes: float = 0.0  # of local memory that one thread has
     atomics: float = 0.0  # requests with an atomic operation on global memory

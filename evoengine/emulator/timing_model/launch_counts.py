@@ -69,9 +69,7 @@ def counts_from_reports(
         same_line=_on_same_line(fast, checked, times),
         visits=checked.contention.visits * checked.blocks / checked.blocks_run,
         line_visits=checked.contention.line_visits * checked.blocks / checked.blocks_run,
-        go_on=share_that_goes_on(checked.contention.visits, checked.contention.changes)
-        if _swaps(cfg)
-        else 0.0,
+        go_on=_go_on(checked) if _swaps(cfg) else 0.0,
         hops=_hops(checked) if waits(cfg) else 0.0,
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
@@ -91,6 +89,14 @@ def _on_same_line(fast: LaunchReport, checked: LaunchReport, times: Sequence[flo
     if checked.blocks_run == checked.blocks:
         return found.most * whole
     return max(float(found.most), found.most_common * whole)
+
+
+def _go_on(checked: LaunchReport) -> float:
+    """The share of the lanes that fail to swap that try again, of the mean of the places."""
+    found = checked.contention
+    if not found.places:
+        return 0.0
+    return share_that_goes_on(found.visits_of_all / found.places, found.changes / found.places)
 
 
 def _swaps(cfg: ControlFlowGraph) -> bool:
@@ -292,8 +298,14 @@ def with_accesses(
         + accesses.shared_store_wavefronts
         + accesses.async_wavefronts
     )
+    written = accesses.global_store_sectors + accesses.global_atomic_sectors
     return replace(
         counts,
+        load_lines=factor * accesses.global_load_lines,
+        atomic_lines=factor
+        * accesses.global_store_lines
+        * (accesses.global_atomic_sectors / written if written else 0.0),
+        atomic_sectors=factor * accesses.global_atomic_sectors,
         shared_wavefronts=factor * shared,
         load_requests=factor * max(0, accesses.global_loads - accesses.async_copies),
         store_requests=factor * accesses.global_stores,

@@ -29,6 +29,10 @@ from evoengine.emulator.timing_model.tries import tries
 SECTOR_BYTES = 32
 # from L2 to one SM: Jia et al., arXiv 1903.07486; later papers measure no more
 L2_BYTES_PER_CLOCK = 64
+# sectors that L2 reads in the time in which it looks up a line, of which lanes that are far from
+# one another ask for one sector each: from tests/structures/gather_scalars.cu, case near, and
+# csr_product_warp_rows.cu on an H100
+SECTORS_OF_LOOKUP = 1.7
 # cost of writing a sector relative to reading one: docs/measurements/h200-rates.json, stream_* in
 # L2
 STORE_COST = 1.9
@@ -352,8 +356,19 @@ class _Launch:
         """
         return 1.0 if self.block.frame_bytes and self._held < 1.0 else 0.0
 
+    def _lookups(self) -> float:
+        """The time of L2 for lines that loads and atomics of a block ask for in part, beyond that
+        for their sectors, in sectors.
+        """
+        block = self.block
+        missed = self._missed_loads / block.load_sectors if block.load_sectors else 0.0
+        loads = missed * (SECTORS_OF_LOOKUP * block.load_lines - block.load_sectors)
+        atomics = SECTORS_OF_LOOKUP * block.atomic_lines - block.atomic_sectors
+        return max(0.0, loads) + max(0.0, atomics)
+
     def _l2(self) -> float:
-        nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
+        moved = self._from_l2() + self._lookups()
+        nanoseconds = self.blocks * moved * SECTOR_BYTES / self.target.l2_gb_s
         return nanoseconds / 1000 * self.target.clocks_per_us
 
     def _dram(self) -> float:

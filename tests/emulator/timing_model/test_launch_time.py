@@ -257,3 +257,13 @@ def test_lanes_that_swap_at_one_place_wait_for_one_another() -> None:
     once, adding = replace(some, go_on=0.0), replace(some, go_on=1.0)
     assert _model().us < _model(once).us < _model(some).us < _model(adding).us
     assert _model(adding).bounds_us["latency"] > _model(some).bounds_us["latency"]
+
+
+def test_sectors_that_are_asked_for_one_by_one_take_l2_longer() -> None:
+    apart = replace(WORK, load_lines=WORK.load_sectors)
+    rows = replace(WORK, load_lines=WORK.load_sectors / 4)
+    assert _model(apart).bounds_us["l2"] > _model().bounds_us["l2"]
+    assert _model(rows) == _model()
+    scattered = replace(WORK, atomic_sectors=1000, atomic_lines=1000)
+    assert _model(scattered).bounds_us["l2"] > _model().bounds_us["l2"]
+    assert _model(replace(scattered, atomic_lines=250)) == _model()
