@@ -78,7 +78,9 @@ typedef struct {
     ev_u64 barriers;                             /* warps that took part */
     ev_u64 global_load_lines, global_store_lines; /* of 128 bytes, distinct within a request; stores: atomics, too */
     ev_u64 local_lines;                          /* words that the lanes of a request access, by their offset in the frame */
-    ev_u64 reloads, reload_span; /* sectors that a warp loads again after many others, and how many others; only with `checks` 0 */
+    /* Sectors that a warp loads again after many others, and how many others, leaving aside what a block that has ended loaded, too;
+     * of so many blocks, which began when one had ended. Only with `checks` 0. */
+    ev_u64 reloads, reload_span, reload_blocks;
 } AccessCounts;
 
 typedef struct {

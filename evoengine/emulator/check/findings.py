@@ -140,9 +140,11 @@ class AccessCounts:
     # words that the lanes of a request access, by their offset in the frame
     local_lines: int = 0
     # of global memory: sectors that a warp loads again after more than 64 others, and the sum of
-    # how many others each time, if accesses are counted and nothing is checked
+    # how many others each time, leaving aside what several blocks load; of so many blocks. If
+    # accesses are counted and nothing is checked
     reloads: int = 0
     reload_span: int = 0
+    reload_blocks: int = 0
 
     def __add__(self, other: AccessCounts) -> AccessCounts:
         return AccessCounts(

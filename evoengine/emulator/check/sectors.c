@@ -106,10 +106,19 @@ static ev_u32 grow_last(LastLoads *last) {
     return 1;
 }
 
+/* Whether a block that has ended has loaded a sector, too. */
+static ev_u32 is_of_others(const CheckedLaunch *launch, ev_u64 sector) {
+    const SectorSet *all = &launch->loaded;
+    if (!all->used)
+        return 0;
+    const SectorSlot *slot = find(all, sector >> GROUP_BITS);
+    return slot->epoch == all->epoch && slot->bits >> (sector & ((1 << GROUP_BITS) - 1)) & 1;
+}
+
 /* Whether a warp has not loaded a sector before, all of them if the table is full; counts what it loads again. */
-static ev_u32 is_first_load(Checker *c, ev_u32 warp, ev_u64 key) {
+static ev_u32 is_first_load(Checker *c, ev_u32 warp, ev_u64 key, ev_u32 is_common) {
     LastLoads *last = &c->last;
-    const ev_u64 time = ++last->times[warp];
+    const ev_u64 time = last->times[warp] += !is_common;
     if (2 * last->used >= last->capacity && !grow_last(last))
         return 1;
     LastLoad *slot = last_load(last, key);
@@ -117,7 +126,7 @@ static ev_u32 is_first_load(Checker *c, ev_u32 warp, ev_u64 key) {
     if (is_first) {
         *slot = (LastLoad){.key = key, .epoch = last->epoch};
         last->used++;
-    } else if (time - slot->time > NEAR_LOADS) {
+    } else if (last->counts && !is_common && time - slot->time > NEAR_LOADS) {
         c->counts.reloads++;
         c->counts.reload_span += time - slot->time;
     }
@@ -131,7 +140,10 @@ ev_u32 sectors_of_warp(Checker *c, ev_u32 warp, ev_u32 site, const ev_u64 *secto
     ev_u32 fresh = 0;
     for (ev_u32 i = 0; i < count; i++) {
         const ev_u64 own = sectors[i] | (ev_u64)warp << WARP_BITS;
-        if (!is_first_load(c, warp, own))
+        lock(&c->launch->lock);
+        const ev_u32 is_common = is_of_others(c->launch, sectors[i]);
+        unlock(&c->launch->lock);
+        if (!is_first_load(c, warp, own, is_common))
             continue;
         if (log->used == log->capacity && !grow_log(log))
             return !fresh;
@@ -208,4 +220,6 @@ void sectors_block(Checker *c) {
     c->last.epoch++;
     c->last.used = 0;
     memset(c->last.times, 0, sizeof c->last.times);
+    c->last.counts = c->launch->loaded.used > 0;
+    c->counts.reload_blocks += c->last.counts;
 }

@@ -78,6 +78,7 @@ typedef struct {
     ev_u32 capacity, used; /* capacity: a power of two, or 0 */
     ev_u64 epoch;
     ev_u64 times[MAX_WARPS];
+    ev_u32 counts; /* whether a block had ended when the current one began: else nothing is known of what they have in common */
 } LastLoads;
 
 /* A sector that a warp has loaded for the first time. */

@@ -298,6 +298,7 @@ def with_accesses(
         + accesses.shared_store_wavefronts
         + accesses.async_wavefronts
     )
+    again = factor * blocks / accesses.reload_blocks if accesses.reload_blocks else 0.0
     written = accesses.global_store_sectors + accesses.global_atomic_sectors
     return replace(
         counts,
@@ -316,8 +317,8 @@ def with_accesses(
         common_sectors=max(0.0, (accesses.block_sectors - accesses.launch_sectors) / (blocks - 1))
         if blocks > 1
         else 0.0,
-        reloads=factor * accesses.reloads,
-        reload_span=factor * accesses.reload_span,
+        reloads=again * accesses.reloads,
+        reload_span=again * accesses.reload_span,
         local_sectors=factor * accesses.local_bytes / SECTOR_BYTES,
         atomics=factor * accesses.global_atomics,
     )

@@ -165,13 +165,16 @@ def test_sectors_that_a_warp_loads_again_count_by_how_many_others_it_has_loaded(
     machine: CheckerDriver,
 ) -> None:
     x = machine.launch.buffer(BUFFER_BYTES)
-    for _ in range(2):
-        for i in range(20):  # four sectors each
-            machine.load(0, row(x + 128 * i), site=9)
-    machine.load(0, row(x + 128 * 19), site=9)  # near
-    machine.load(1, row(x), site=9)  # of another warp
-    counts = machine.counts()
-    assert (counts.reloads, counts.reload_span) == (80, 80 * 80)
+    machine.load(0, row(x), site=9)
     machine.block(1)
+    for _ in range(2):
+        machine.load(0, row(x), site=9)  # what the other block has loaded, too
+        for i in range(1, 21):  # four sectors each
+            machine.load(0, row(x + 128 * i), site=9)
+    machine.load(0, row(x + 128 * 20), site=9)  # near
+    machine.load(1, row(x + 128), site=9)  # of another warp
+    counts = machine.counts()
+    assert (counts.reloads, counts.reload_span, counts.reload_blocks) == (80, 80 * 80, 1)
+    machine.block(2)
     machine.load(0, row(x), site=9)
     assert machine.counts().reloads == 80
