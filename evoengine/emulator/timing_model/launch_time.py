@@ -75,7 +75,7 @@ class Calibration:
 
     pipes: float = 3.0  # between the pipes
     latency: float = 1.5  # between the pipes and the latency of a block
-    pieces: float = 3.0  # between the pipes and the dependency chain within a piece of code
+    pieces: float = 2.0  # between the pipes and the dependency chain within a piece of code
 
 
 # What the latency of a block consists of; delays that are not named are those of arithmetic.
