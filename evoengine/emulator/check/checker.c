@@ -32,7 +32,8 @@ void ev_check_free(Checker *c) {
         return;
     async_close(c);
     sectors_close(&c->loaded);
-    sectors_close(&c->loaded_by_warps);
+    last_loads_close(&c->last);
+    load_log_close(&c->log);
     shared_close(c);
     free(c->local);
     free(c->poll_sites);

@@ -78,12 +78,15 @@ typedef struct {
     ev_u64 barriers;                             /* warps that took part */
     ev_u64 global_load_lines, global_store_lines; /* of 128 bytes, distinct within a request; stores: atomics, too */
     ev_u64 local_lines;                          /* words that the lanes of a request access, by their offset in the frame */
+    /* Sectors that a warp loads again after many others, and how many others, leaving aside what a block that has ended loaded, too;
+     * of so many blocks, which began when one had ended. Only with `checks` 0. */
+    ev_u64 reloads, reload_span, reload_blocks;
 } AccessCounts;
 
 typedef struct {
     ev_u64 requests, units, bytes; /* units: wavefronts on shared, sectors on global memory, 0 on local */
     ev_u64 lines;                  /* of 128 bytes of global memory, 0 on shared */
-    ev_u64 fresh;                  /* requests for sectors of global memory that the warp had not loaded before; only with `checks` 0 */
+    ev_u64 fresh;                  /* loads of global memory that wait for L2, as sectors.c says; only with `checks` 0 */
 } SiteCounts;
 
 typedef struct CheckedLaunch CheckedLaunch;
@@ -97,9 +100,15 @@ void ev_check_launch_free(CheckedLaunch *);
 void ev_check_buffer(CheckedLaunch *, ev_u64 address, ev_u64 bytes, ev_u32 initialised, ev_i32 index);
 ev_u32 ev_check_findings(CheckedLaunch *, const Finding **first); /* returns their number; *first: their address, valid until the next access */
 ev_u64 ev_check_findings_dropped(CheckedLaunch *);                /* beyond the size of the table */
-/* Passes of atomic operations on the sector of global memory that has the most, of those that at least so many of the first 64
+/* Passes of atomic operations on the line of global memory that has the most, of those that at least so many of the first 64
  * blocks have; only with `checks` 0. */
-ev_u64 ev_check_most_on_sector(CheckedLaunch *, ev_u64 blocks);
+ev_u64 ev_check_most_on_line(CheckedLaunch *, ev_u64 blocks);
+/* Of the addresses of global memory that lanes read before an atomic operation on them, and that at least so many of the first 64
+ * blocks read: how many lanes read the one that most do (VISITS); of those that at least half as many read, their number (PLACES),
+ * the lanes of all (VISITS_OF_ALL), and the requests that then change them (CHANGES). Of the line that most lanes read so, the
+ * passes if all these reads were atomic (LINE_VISITS). Only with `checks` 0. */
+enum { EV_VISITS = 0, EV_LINE_VISITS = 1, EV_PLACES = 2, EV_VISITS_OF_ALL = 3, EV_CHANGES = 4 };
+ev_u64 ev_check_visits(CheckedLaunch *, ev_u64 blocks, ev_u32 what);
 /* The longest chain of blocks of which each read, by a volatile, relaxed or acquire load, what the one before wrote only after it
  * had read so itself: its hops from block to block; only with `checks` 0. */
 ev_u64 ev_check_most_hops(CheckedLaunch *);

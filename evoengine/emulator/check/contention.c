@@ -1,15 +1,18 @@
-/* How many passes the atomic operations on each sector of global memory take, over all blocks of a launch: those on one sector
- * wait for one another, in the slice of L2 that holds it. Lanes of one instruction share a pass where their addresses differ;
- * those with the same address count one by one, or, where all of the warp have it, once, because compilers let one lane do it
- * (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG).
+/* How many passes the atomic operations on each line of global memory take, over all blocks of a launch: those on one line wait for
+ * one another, in the slice of L2 that holds it. Lanes of one instruction share a pass where they are in one sector and their
+ * addresses differ; those with the same address count one by one, or, where all of the warp have it, once, because compilers let
+ * one lane do it (NVRTC 13.0: REDUX or POPC, then one RED or ATOMG).
+ *
+ * How many lanes come by each address, if they read it before they change it by an atomic operation, as around a compare-and-swap:
+ * here most find what blocks before them have left, on a GPU many find the same and try.
  *
  * And chains of blocks: a block that reads what another one published has one hop more behind it than that one had when it first
  * published there. What a block publishes before it polls (a decoupled look-back) keeps nobody waiting. */
 #include "shadow.h"
 
 enum { FIRST_CAPACITY = 256, MOST_CAPACITY = 1 << 18 }; /* the limit: 10 MiB of table; further sectors and flags are not counted */
-enum { SECTOR_BITS = 5 };
-static const ev_u64 OF_SECTOR = 1ull << 63; /* in the key of a sector; that of an address is itself */
+enum { SECTOR_BITS = 5, LINE_BITS = 7 };
+static const ev_u64 OF_LINE = 1ull << 63; /* in the key of a line; that of an address is itself */
 
 void targets_close(TargetTable *table) { free(table->slots); }
 
@@ -47,12 +50,12 @@ static TargetSlot *slot_of(TargetTable *table, ev_u64 address) {
     return slot;
 }
 
-static void add(TargetTable *table, ev_u64 key, ev_u64 ordinal, ev_u32 passes) {
-    TargetSlot *slot = slot_of(table, key);
-    if (!slot)
-        return;
-    slot->blocks |= ordinal < 64 ? 1ull << ordinal : 0;
-    slot->times += passes;
+/* A slot that the current block has accessed, or NULL. */
+static TargetSlot *accessed(Checker *c, ev_u64 key) {
+    TargetSlot *slot = slot_of(&c->launch->targets, key);
+    if (slot)
+        slot->blocks |= c->ordinal < 64 ? 1ull << c->ordinal : 0;
+    return slot;
 }
 
 /* The lanes that count: one where all of the warp have one address. */
@@ -67,19 +70,55 @@ static ev_u32 lanes_at(const Access *a, ev_u32 lanes, ev_u64 address, ev_u32 bit
     return found;
 }
 
+/* The passes of these lanes, all of one sector. */
+static ev_u32 passes_of(const Access *a, ev_u32 lanes) {
+    ev_u32 most = 0;
+    for (ev_u32 left = lanes; left;) {
+        const ev_u32 same = lanes_at(a, left, a->address[lowest(left)], 0), count = (ev_u32)__builtin_popcount(same);
+        most = count > most ? count : most;
+        left &= ~same;
+    }
+    return most;
+}
+
 void targets_add(Checker *c, const Access *a) {
     lock(&c->launch->lock);
-    for (ev_u32 rest = counted_lanes(a); rest;) {
+    const ev_u32 lanes = counted_lanes(a);
+    for (ev_u32 rest = lanes; rest;) {
         const ev_u64 first = a->address[lowest(rest)];
         const ev_u32 here = lanes_at(a, rest, first, SECTOR_BITS);
-        ev_u32 passes = 0;
-        for (ev_u32 left = here; left;) {
-            const ev_u32 same = lanes_at(a, left, a->address[lowest(left)], 0), lanes = (ev_u32)__builtin_popcount(same);
-            passes = lanes > passes ? lanes : passes;
-            left &= ~same;
-        }
-        add(&c->launch->targets, OF_SECTOR | first >> SECTOR_BITS, c->ordinal, passes);
+        TargetSlot *line = accessed(c, OF_LINE | first >> LINE_BITS);
+        if (line)
+            line->times += passes_of(a, here);
         rest &= ~here;
+    }
+    for (ev_u32 rest = lanes; rest && c->launch->visited && c->launch->targets.capacity;) {
+        const ev_u64 address = a->address[lowest(rest)];
+        TargetSlot *slot = find(&c->launch->targets, address);
+        slot->times += slot->address != 0; /* of its lanes one changes it */
+        rest &= ~lanes_at(a, rest, address, 0);
+    }
+    unlock(&c->launch->lock);
+}
+
+void targets_visit(Checker *c, const Access *a) {
+    lock(&c->launch->lock);
+    c->launch->visited = 1;
+    for (ev_u32 rest = a->mask; rest;) {
+        const ev_u64 first = a->address[lowest(rest)];
+        const ev_u32 here = lanes_at(a, rest, first, SECTOR_BITS);
+        TargetSlot *line = accessed(c, OF_LINE | first >> LINE_BITS);
+        if (line)
+            line->visits += passes_of(a, here);
+        rest &= ~here;
+    }
+    for (ev_u32 rest = a->mask; rest;) {
+        const ev_u64 address = a->address[lowest(rest)];
+        const ev_u32 same = lanes_at(a, rest, address, 0);
+        TargetSlot *slot = accessed(c, address);
+        if (slot)
+            slot->visits += (ev_u32)__builtin_popcount(same);
+        rest &= ~same;
     }
     unlock(&c->launch->lock);
 }
@@ -119,12 +158,31 @@ void targets_publish(Checker *c, const Access *a) {
 
 ev_u64 ev_check_most_hops(CheckedLaunch *launch) { return launch->hops; }
 
-ev_u64 ev_check_most_on_sector(CheckedLaunch *launch, ev_u64 blocks) {
+/* Whether at least so many of the first blocks have accessed it. */
+static ev_u32 is_common(const TargetSlot *slot, ev_u64 blocks) { return (ev_u64)__builtin_popcountll(slot->blocks) >= blocks; }
+
+ev_u64 ev_check_most_on_line(CheckedLaunch *launch, ev_u64 blocks) {
     ev_u64 most = 0;
     for (ev_u32 i = 0; i < launch->targets.capacity; i++) {
         const TargetSlot *slot = &launch->targets.slots[i];
-        if ((ev_u64)__builtin_popcountll(slot->blocks) >= blocks && slot->times > most)
+        if (slot->address & OF_LINE && is_common(slot, blocks) && slot->times > most)
             most = slot->times;
     }
     return most;
+}
+
+ev_u64 ev_check_visits(CheckedLaunch *launch, ev_u64 blocks, ev_u32 what) {
+    const ev_u64 wanted = what == EV_LINE_VISITS ? OF_LINE : 0;
+    ev_u64 most = 0, changes = 0, visits = 0, places = 0;
+    for (ev_u32 twice = 0; twice < 2; twice++)
+        for (ev_u32 i = 0; i < launch->targets.capacity; i++) {
+            const TargetSlot *slot = &launch->targets.slots[i];
+            if (!slot->visits || (slot->address & OF_LINE) != wanted || !is_common(slot, blocks))
+                continue;
+            if (!twice)
+                most = slot->visits > most ? slot->visits : most;
+            else if (2 * slot->visits >= most)
+                changes += slot->times, visits += slot->visits, places++;
+        }
+    return what == EV_CHANGES ? changes : what == EV_VISITS_OF_ALL ? visits : what == EV_PLACES ? places : most;
 }

@@ -164,10 +164,12 @@ void count_global(Checker *c, const Access *a) {
         c->counts.global_load_bytes += all;
         if (a->kind == EV_STRONG_READ && !a->is_poll && !c->checks)
             targets_poll(c, a);
+        if (a->is_poll && !c->checks)
+            targets_visit(c, a);
         if (!c->copying) {
             c->counts.global_load_lines += lines;
             c->counts.block_sectors += sectors_add(&c->loaded, known, units);
-            fresh = c->checks ? 0 : sectors_of_warp(c, a->warp, known, units);
+            fresh = c->checks ? 0 : sectors_of_warp(c, a->warp, a->site, known, units);
         }
     } else {
         if (a->kind == EV_STRONG_WRITE && !c->checks)
@@ -200,4 +202,7 @@ const AccessCounts *ev_check_counts(Checker *c) {
     return &c->counts;
 }
 
-const SiteCounts *ev_check_site_counts(Checker *c) { return c->site_counts; }
+const SiteCounts *ev_check_site_counts(Checker *c) {
+    sectors_settle(c);
+    return c->site_counts;
+}

@@ -139,6 +139,12 @@ class AccessCounts:
     global_store_lines: int = 0  # atomics, too
     # words that the lanes of a request access, by their offset in the frame
     local_lines: int = 0
+    # of global memory: sectors that a warp loads again after more than 64 others, and the sum of
+    # how many others each time, leaving aside what several blocks load; of so many blocks. If
+    # accesses are counted and nothing is checked
+    reloads: int = 0
+    reload_span: int = 0
+    reload_blocks: int = 0
 
     def __add__(self, other: AccessCounts) -> AccessCounts:
         return AccessCounts(
@@ -152,8 +158,9 @@ COUNT_FIELDS = tuple(field.name for field in fields(AccessCounts))
 @dataclass(frozen=True)
 class SiteCounts:
     """Accesses of one instruction; `units`: wavefronts for shared, sectors for global, 0 for local
-    memory; `lines` of 128 bytes: 0 for shared memory; `fresh`: requests for sectors of global
-    memory that their warp had not loaded before, if accesses are counted and nothing is checked.
+    memory; `lines` of 128 bytes: 0 for shared memory; `fresh`: loads of global memory
+    that wait for L2, because nothing of their block had loaded one of their sectors long enough
+    before, if accesses are counted and nothing is checked.
     """
 
     site: int
@@ -173,15 +180,25 @@ class SiteCounts:
 
 @dataclass(frozen=True)
 class Contention:
-    """Passes of atomic operations on the one sector of global memory that has the most of them,
+    """Passes of atomic operations on the one line of global memory that has the most of them,
     counted where accesses are counted and nothing is checked. Lanes of one instruction share a pass
-    where their addresses differ, or where all of the warp have the same.
+    where they are in one sector and their addresses differ, or where all of the warp have the same
+    address.
     """
 
     most: int = 0
-    most_common: int = 0  # of the sectors that at least half of the blocks have
+    most_common: int = 0  # of the lines that at least half of the blocks have
     # of the longest chain of blocks of which each waits for a flag of the one before
     hops: int = 0
+    # of the address that most lanes read before an atomic operation on it, if at least half of the
+    # blocks do: those lanes
+    visits: int = 0
+    line_visits: int = 0  # passes that such reads would take if they were atomic, of the line
+    # of the addresses that at least half as many lanes read so: their number, all those lanes, and
+    # the requests that then change them
+    places: int = 0
+    visits_of_all: int = 0
+    changes: int = 0
 
 
 SITE_FIELDS = tuple(field.name for field in fields(SiteCounts) if field.name != "site")

@@ -88,6 +88,8 @@ void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_
         sync_whole_warp(c, warp, time);
         move_horizon(c, warp);
     }
+    if (joining == whole_block(c))
+        sectors_meet(c);
     c->counts.barriers += (ev_u32)__builtin_popcount(warps_lo);
 }
 

@@ -67,9 +67,38 @@ typedef struct {
     ev_u64 epoch;
 } SectorSet;
 
+/* When a warp of the current block loaded each sector last; only if accesses are counted and nothing is checked. */
+typedef struct {
+    ev_u64 key, epoch; /* key: the sector, and the warp above it */
+    ev_u64 time;       /* sectors that the warp had loaded, again or not */
+} LastLoad;
+
+typedef struct {
+    LastLoad *slots;
+    ev_u32 capacity, used; /* capacity: a power of two, or 0 */
+    ev_u64 epoch;
+    ev_u64 times[MAX_WARPS];
+    ev_u32 counts; /* whether a block had ended when the current one began: else nothing is known of what they have in common */
+} LastLoads;
+
+/* A sector that a warp has loaded for the first time. */
+typedef struct {
+    ev_u64 sector;
+    ev_u32 time, site;
+} NewSector;
+
+/* Those of the current block; only if accesses are counted and nothing is checked. */
+typedef struct {
+    NewSector *loads;
+    ev_u32 capacity, used;
+    ev_u32 times[MAX_WARPS]; /* loads of each warp so far */
+} LoadLog;
+
 /* Hash table of the addresses of global memory that blocks write atomically, or as flags. */
 typedef struct {
-    ev_u64 address, times, blocks; /* address: or a sector, with a mark (contention.c); blocks: a bit for each of the first 64 that run */
+    ev_u64 address, blocks; /* address: or a line, with a mark (contention.c); blocks: a bit for each of the first 64 that run */
+    ev_u64 times, visits;   /* passes of atomic operations on a line, or requests with one on an address; passes or lanes that read it
+                               before */
     ev_u64 writer; /* ordinal + 1 of the block that wrote there last, 0: none yet */
     ev_u32 hops;   /* of that block when it first wrote there */
 } TargetSlot;
@@ -83,6 +112,7 @@ struct CheckedLaunch {
     ev_u64 begun; /* blocks */
     TargetTable targets; /* only if accesses are counted and nothing is checked; guarded by `lock` */
     ev_u32 hops; /* of the block with the most; as `targets` */
+    ev_u32 visited; /* whether anything reads before an atomic operation; as `targets` */
     SectorSet loaded; /* by finished blocks; guarded by `lock` */
     Buffer *buffers; /* sorted by address */
     ev_u32 count, capacity;
@@ -141,7 +171,8 @@ struct Checker {
     AsyncQueue queues[MAX_WARPS];
     ev_u32 copying; /* the current access is that of an async copy to its source */
     SectorSet loaded; /* by the current block */
-    SectorSet loaded_by_warps; /* the same, of each warp; only if accesses are counted and nothing is checked */
+    LoadLog log;
+    LastLoads last;
     AccessCounts counts;
     ev_u32 doubtful; /* number of writes below, all of one instruction that has not been executed yet */
     DoubtfulWrite writes[DOUBTFUL];
@@ -191,10 +222,15 @@ void count_copy(Checker *, const Access *targets);
 void sectors_publish(Checker *); /* adds the sectors of the block to those of the launch */
 void sectors_block(Checker *);   /* the same, then clears them for the next block */
 ev_u32 sectors_add(SectorSet *, const ev_u64 *sectors, ev_u32 count); /* returns how many of them are new to the block */
-ev_u32 sectors_of_warp(Checker *, ev_u32 warp, const ev_u64 *sectors, ev_u32 count); /* ... new to the warp */
+ev_u32 sectors_of_warp(Checker *, ev_u32 warp, ev_u32 site, const ev_u64 *sectors, ev_u32 count); /* a load; 1 if no room to settle later */
+void sectors_meet(Checker *);   /* all warps of the block have met at a barrier */
+void sectors_settle(Checker *); /* counts which of the loads so far had to wait for L2 */
+void last_loads_close(LastLoads *);
+void load_log_close(LoadLog *);
 void sectors_close(SectorSet *);
 /* contention.c */
 void targets_add(Checker *, const Access *); /* counts an atomic operation on global memory */
+void targets_visit(Checker *, const Access *); /* a read before an atomic operation */
 void targets_publish(Checker *, const Access *); /* a write that others may wait for */
 void targets_poll(Checker *, const Access *);    /* a read that may wait for others */
 void targets_close(TargetTable *);

@@ -19,6 +19,7 @@ from evoengine.emulator.run.memory import DeviceMemory
 MAX_BLOCK_WORK = 1 << 16  # blocks whose work is recorded individually: half a megabyte
 # blocks whose warps are told apart: summing work takes as long as a basic block or two
 MAX_WARP_WORK = 32
+WHAT_OF_VISITS = 5  # EV_VISITS and what follows it in checker.h, as in Contention
 COMMON_OF = 64  # blocks of which the checker knows which addresses they have in common
 
 # (mask of lanes, address of formats, address of arguments, kind) -> whether more may be printed
@@ -112,12 +113,15 @@ def run_blocks(
 
 
 def _contention(checker: LaunchChecker, blocks: int) -> Contention:
-    """What `blocks` blocks have in common: sectors that at least half of them have; and how they
-    wait for one another.
+    """What `blocks` blocks have in common: lines and addresses that at least half of them have; and
+    how they wait for one another.
     """
     shared_by = max(2, min(blocks, COMMON_OF) // 2)
     return Contention(
-        checker.most_on_sector(1), checker.most_on_sector(shared_by), checker.most_hops()
+        checker.most_on_line(1),
+        checker.most_on_line(shared_by),
+        checker.most_hops(),
+        *(checker.visits(shared_by, what) for what in range(WHAT_OF_VISITS)),
     )
 
 

@@ -105,13 +105,22 @@ class LaunchChecker:
         )
         return read_findings(first.value or 0, count)
 
-    def most_on_sector(self, blocks: int) -> int:
-        """Passes of atomic operations on the sector of global memory that has the most, of those
+    def most_on_line(self, blocks: int) -> int:
+        """Passes of atomic operations on the line of global memory that has the most, of those
         that at least so many of the first 64 blocks have.
         """
         return call(
-            self._native, "ev_check_most_on_sector", ctypes.c_uint64,
+            self._native, "ev_check_most_on_line", ctypes.c_uint64,
             (ctypes.c_void_p, self._launch), (ctypes.c_uint64, blocks),
+        )  # fmt: skip
+
+    def visits(self, blocks: int, what: int) -> int:
+        """`VISITS` or another of checker.h, of the addresses that lanes read before an atomic
+        operation there and that so many of the first 64 blocks read.
+        """
+        return call(
+            self._native, "ev_check_visits", ctypes.c_uint64,
+            (ctypes.c_void_p, self._launch), (ctypes.c_uint64, blocks), (ctypes.c_uint32, what),
         )  # fmt: skip
 
     def most_hops(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from evoengine.emulator.targets import LAUNCH_US, SCHEDULERS
 from evoengine.emulator.timing_model.launch_time import (
-    ATOMICS_ON_SECTOR_PER_CLOCK,
+    ATOMICS_ON_LINE_PER_CLOCK,
     ATOMICS_PER_CLOCK,
     DEFAULT,
     LATENCY_LIMITS_FROM,
@@ -19,7 +19,8 @@ _P, _Q = f"{DEFAULT.latency:g}", f"{DEFAULT.pipes:g}"
 IN_FULL = (
     f"a launch takes {LAUNCH_US:g} us launch gap + (T^{_P} - (T/R)^{_P} + latency^{_P})^(1/{_P}),"
     f" with T = (sum of all other bounds^{_Q})^(1/{_Q}) and R the blocks that run at once on the"
-    " busiest SM; a call takes the sum of its launches, memsets and copies"
+    " busiest SM, and no less than any of the bounds; a call takes the sum of its launches, memsets"
+    " and copies"
 )
 IN_SHORT = (
     f"A launch takes {LAUNCH_US:g} us launch gap plus a smooth maximum of its bounds: at least"
@@ -47,7 +48,7 @@ BOUNDS: Mapping[str, str] = {
     " two round trips to L2 for each of them",
     "issue": f"instructions of every kind, {SCHEDULERS} warp instructions a clock on an SM",
     "fma": "float32 additions and multiplications",
-    "imad": "integer multiplications",
+    "imad": "integer multiplications, and additions and moves that `alu` has no room for",
     "alu": "other integer and logical instructions, comparisons, most conversions",
     "half": "arithmetic on half and bfloat16",
     "mufu": "exponentials, logarithms, roots, reciprocals, sines, float to integer",
@@ -63,7 +64,8 @@ BOUNDS: Mapping[str, str] = {
     "l2": "the same, between L2 and all SMs; a load that hits L1 is in neither",
     "dram": "every byte of the launch's buffers once; nothing where they fit in a hot L2",
     "atomic": f"atomics on global memory, {ATOMICS_PER_CLOCK:g} a clock from an SM,"
-    f" {ATOMICS_ON_SECTOR_PER_CLOCK:g} on one sector of L2, where lanes of"
-    " a warp count once for each that has the same address",
+    f" {ATOMICS_ON_LINE_PER_CLOCK:g} on one line of 128 bytes, where lanes of"
+    " a warp count once for each of a sector that has the same address; a compare-and-swap that"
+    " fails counts, and tries again",
     "dispatch": "starting the blocks",
 }

@@ -57,13 +57,25 @@ class Counts:
     # ideal L1
     block_sectors: float = 0.0
     common_sectors: float = 0.0  # how many of a block's sectors are the same for all blocks
+    # sectors that a warp loads again after it has loaded many others, and the sum of how many
+    reloads: float = 0.0
+    reload_span: float = 0.0
     # of 128 bytes of global and local memory that L1 looks up, a request at a time
     lines: float = 0.0
+    load_lines: float = 0.0  # those of loads of global memory
+    atomic_lines: float = 0.0  # and of atomics,
+    atomic_sectors: float = 0.0  # whose sectors are among those that are stored, too
     local_sectors: float = 0.0  # of local memory: stacks and spills
     frame_bytes: float = 0.0  # of local memory that one thread has
     atomics: float = 0.0  # requests with an atomic operation on global memory
-    # passes of atomic operations of the whole launch on the sector of global memory with the most
-    same_sector: float = 0.0
+    # passes of atomic operations of the whole launch on the line of global memory with the most
+    same_line: float = 0.0
+    # of the whole launch: lanes that read the address that most of them read before an atomic
+    # operation on it, and passes of the line of which that is so, if all of these lanes tried
+    visits: float = 0.0
+    line_visits: float = 0.0
+    # of the lanes that fail in a try, as by a compare-and-swap, the share that tries again
+    go_on: float = 0.0
     # from block to block along the longest chain of them, each of which waits for the one before
     hops: float = 0.0
     unique_bytes: float = 0.0  # of global memory that the whole launch accesses
@@ -89,7 +101,10 @@ class Counts:
                 "common_sectors",
                 "frame_bytes",
                 "warp_skew",
-                "same_sector",
+                "same_line",
+                "visits",
+                "line_visits",
+                "go_on",
                 "hops",
             )
         }
@@ -158,7 +173,10 @@ _OF_LAUNCH = (
     "common_sectors",
     "frame_bytes",
     "warp_skew",
-    "same_sector",
+    "same_line",
+    "visits",
+    "line_visits",
+    "go_on",
     "hops",
     "pieces",
 )

@@ -16,6 +16,7 @@ from evoengine.emulator.timing_model.alignment import alignments
 from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
 from evoengine.emulator.timing_model.dependency_chains import Step
 from evoengine.emulator.timing_model.diverging_code import diverging_code
+from evoengine.emulator.timing_model.fused import fused
 from evoengine.emulator.timing_model.instruction_mix import InstructionMix, instruction_mix
 from evoengine.emulator.timing_model.joined_loads import joined
 from evoengine.emulator.timing_model.loop_counters import is_final, may_wrap, unrolled_by
@@ -23,6 +24,7 @@ from evoengine.emulator.timing_model.loop_entries import entries
 from evoengine.emulator.timing_model.pipes import is_shared
 from evoengine.emulator.timing_model.site_memory import SiteMemory, site_memory
 from evoengine.emulator.timing_model.straight_code import StraightCode, straight_code
+from evoengine.emulator.timing_model.tries import share_that_goes_on
 from evoengine.emulator.timing_model.waiting import waits, without_waiting
 from evoengine.emulator.timing_model.work_queues import takes_work
 
@@ -64,16 +66,19 @@ def counts_from_reports(
     return replace(
         counts,
         shared_wavefronts=max(0.0, counts.shared_wavefronts - saved),
-        same_sector=_on_same_sector(fast, checked, times),
+        same_line=_on_same_line(fast, checked, times),
+        visits=checked.contention.visits * checked.blocks / checked.blocks_run,
+        line_visits=checked.contention.line_visits * checked.blocks / checked.blocks_run,
+        go_on=_go_on(checked) if _swaps(cfg) else 0.0,
         hops=_hops(checked) if waits(cfg) else 0.0,
         frame_bytes=float(fast.lowered.layout.frame_bytes),
         warp_skew=_warp_skew(fast, executions, times),
     )
 
 
-def _on_same_sector(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
+def _on_same_line(fast: LaunchReport, checked: LaunchReport, times: Sequence[float]) -> float:
     """Passes of the atomic operations of the whole grid, which executed its basic blocks so many
-    `times`, on the sector that has the most. What only one of the checked blocks adds to says
+    `times`, on the line that has the most. What only one of the checked blocks adds to says
     nothing of others.
     """
     found = checked.contention
@@ -84,6 +89,20 @@ def _on_same_sector(fast: LaunchReport, checked: LaunchReport, times: Sequence[f
     if checked.blocks_run == checked.blocks:
         return found.most * whole
     return max(float(found.most), found.most_common * whole)
+
+
+def _go_on(checked: LaunchReport) -> float:
+    """The share of the lanes that fail to swap that try again, of the mean of the places."""
+    found = checked.contention
+    if not found.places:
+        return 0.0
+    return share_that_goes_on(found.visits_of_all / found.places, found.changes / found.places)
+
+
+def _swaps(cfg: ControlFlowGraph) -> bool:
+    """Whether a kernel compares and swaps beyond shared memory, and so may fail."""
+    items = (item for node in cfg.nodes for item in node.instructions)
+    return any(_is_global_atomic(item) and "cas" in item.modifiers for item in items)
 
 
 def _hops(checked: LaunchReport) -> float:
@@ -134,6 +153,7 @@ class _Code:
         items = [item for node in cfg.nodes for item in node.instructions]
         self._cfg, self._times, self._memory = cfg, times, memory
         self._diverging, self._alignment = diverging_code(cfg), alignments(items)
+        self._fused = fused(cfg)
         self._unread = {name for item in items for name in written(item)}.difference(
             *(read(item) for item in items)
         )
@@ -144,6 +164,10 @@ class _Code:
         """
         steps, saved = joined(self._steps(piece), self._alignment)
         whole = [step.instruction for step in steps]
+        steps = [
+            replace(step, instruction=self._fused.get(id(step.instruction), step.instruction))
+            for step in steps
+        ]
         if not piece.repeats or may_wrap(whole) or is_final(whole):
             return instruction_mix(steps), saved
         often, body = self._times[piece.first], [*piece.nodes, *piece.back]
@@ -274,8 +298,15 @@ def with_accesses(
         + accesses.shared_store_wavefronts
         + accesses.async_wavefronts
     )
+    again = factor * blocks / accesses.reload_blocks if accesses.reload_blocks else 0.0
+    written = accesses.global_store_sectors + accesses.global_atomic_sectors
     return replace(
         counts,
+        load_lines=factor * accesses.global_load_lines,
+        atomic_lines=factor
+        * accesses.global_store_lines
+        * (accesses.global_atomic_sectors / written if written else 0.0),
+        atomic_sectors=factor * accesses.global_atomic_sectors,
         shared_wavefronts=factor * shared,
         load_requests=factor * max(0, accesses.global_loads - accesses.async_copies),
         store_requests=factor * accesses.global_stores,
@@ -286,6 +317,8 @@ def with_accesses(
         common_sectors=max(0.0, (accesses.block_sectors - accesses.launch_sectors) / (blocks - 1))
         if blocks > 1
         else 0.0,
+        reloads=again * accesses.reloads,
+        reload_span=again * accesses.reload_span,
         local_sectors=factor * accesses.local_bytes / SECTOR_BYTES,
         atomics=factor * accesses.global_atomics,
     )

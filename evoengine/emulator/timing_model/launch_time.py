@@ -24,27 +24,34 @@ from functools import cached_property
 from evoengine.emulator.targets import SCHEDULERS, WARP, TargetGpu
 from evoengine.emulator.timing_model.counts import CodePiece, Counts
 from evoengine.emulator.timing_model.occupancy import Occupancy, occupancy
+from evoengine.emulator.timing_model.tries import tries
 
 SECTOR_BYTES = 32
 # from L2 to one SM: Jia et al., arXiv 1903.07486; later papers measure no more
 L2_BYTES_PER_CLOCK = 64
+# sectors that L2 reads in the time in which it looks up a line, of which lanes that are far from
+# one another ask for one sector each: from tests/structures/gather_scalars.cu, case near, and
+# csr_product_warp_rows.cu on an H100
+SECTORS_OF_LOOKUP = 1.7
 # cost of writing a sector relative to reading one: docs/measurements/h200-rates.json, stream_* in
 # L2
 STORE_COST = 1.9
 # achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
 # DRAM
 DRAM_SHARE = 0.92
-# part of L2 up to which all that a launch accesses stays in it: docs/measurements/h200-rates.json,
-# stream_read, has the same speed up to 32 of 50 MiB; between that and all of it, an estimate
-L2_KEEPS = 0.65
+# part of a cache up to which all that was accessed stays in it; of L2:
+# docs/measurements/h200-rates.json, stream_read, has the same speed up to 32 of 50 MiB; between
+# that and all of it, an estimate
+CACHE_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
-# passes of the whole device on one sector of L2, in which lanes of a warp with distinct addresses
-# share one: NVIDIA's Kepler GK110 whitepaper promises, on one address, one for each clock of L2. On
-# an H200 and an H100 there were 0.6 for each clock of an SM in the two kernels that consist of
-# little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu)
-ATOMICS_ON_SECTOR_PER_CLOCK = 0.6
+# passes of the whole device on one line of L2, in which lanes of a warp with distinct addresses in
+# a sector share one: NVIDIA's Kepler GK110 whitepaper promises, on one address, one for each clock
+# of L2. On an H200 and an H100 there were 0.6 for each clock of an SM in the kernels that consist
+# of little else (tests/structures/segment_sums_queue.cu and count_positive_ballot.cu, on one
+# address; histogram_global_atomics.cu, on the 16 of half a line)
+ATOMICS_ON_LINE_PER_CLOCK = 0.6
 # round trips to L2 of a hop from a block to the one that waits for it: that of the write, and that
 # of the poll that finds it. An assumption; polls that have just missed it make it longer
 TRIPS_OF_HOP = 2.0
@@ -68,7 +75,7 @@ class Calibration:
 
     pipes: float = 3.0  # between the pipes
     latency: float = 1.5  # between the pipes and the latency of a block
-    pieces: float = 3.0  # between the pipes and the dependency chain within a piece of code
+    pieces: float = 2.0  # between the pipes and the dependency chain within a piece of code
 
 
 # What the latency of a block consists of; delays that are not named are those of arithmetic.
@@ -141,12 +148,13 @@ def model_launch(
         calibration,
     )
     clocks = launch.bounds()
-    throughput = _smooth(
-        (value for name, value in clocks.items() if name != "latency"), calibration.pipes
-    )
+    others = [value for name, value in clocks.items() if name != "latency"]
+    throughput = _smooth(others, calibration.pipes)
+    largest = max(others, default=0.0)
     bounds = {name: value / target.clocks_per_us for name, value in clocks.items()}
     return ModelledLaunch(
-        us=target.launch_us + launch.combined(throughput, clocks["latency"]) / target.clocks_per_us,
+        us=target.launch_us
+        + launch.combined(throughput, largest, clocks["latency"]) / target.clocks_per_us,
         bounds_us=bounds,
         limiter=_limiter(bounds),
         occupancy=fit,
@@ -182,15 +190,16 @@ class _Launch:
         """The instructions of the longest block, relative to the mean."""
         return max(1.0, self.block.most_issued / self.block.issued) if self.block.issued else 1.0
 
-    def combined(self, throughput: float, latency: float) -> float:
-        """Combines throughput and latency: resident blocks fill one another's gaps until a pipe is
-        saturated.
+    def combined(self, throughput: float, largest: float, latency: float) -> float:
+        """Combines throughput, of which `largest` is the largest bound, and latency: resident
+        blocks fill one another's gaps until a pipe is saturated.
         """
         p = self.calibration.latency
         alone = (
             throughput / self.resident_blocks
         )  # its own share of the pipes' work is in its latency
-        return float((max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p))
+        together = (max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p)
+        return float(max(together, largest))
 
     def bounds(self) -> dict[str, float]:
         heaviest = max(float(self.most_blocks), self.skew)
@@ -200,12 +209,35 @@ class _Launch:
             "dram": self._dram(),
             "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
         }
-        clocks["atomic"] = max(
-            clocks["atomic"], self.block.same_sector / ATOMICS_ON_SECTOR_PER_CLOCK
-        )
+        others = max((*clocks.values(), *device.values()))
+        on_line = max(self.block.same_line, self._tries_on_line(others))
+        clocks["atomic"] = max(clocks["atomic"], on_line / ATOMICS_ON_LINE_PER_CLOCK)
         return {name: value for name, value in (clocks | device).items() if value > 0} | {
             "latency": self._latency()
         }
+
+    def _tries_on_line(self, others: float) -> float:
+        """Passes on the line of L2 that most lanes read before an atomic operation, `others`: the
+        time of the launch without them.
+        """
+        at_once = self._at_once(others)
+        if not at_once:
+            return 0.0
+        each = tries(at_once, self.block.go_on).tries / at_once
+        # who comes later, and wants less, finds that it is done; who adds something tries, too
+        times = self.block.visits / at_once if self.block.go_on >= 1 else 1.0
+        return times * each * self.block.line_visits * at_once / self.block.visits
+
+    def _at_once(self, others: float) -> float:
+        """Lanes that read one address before any of them has changed it: while the first try goes
+        to L2 and back, and waits there for the others on its line.
+        """
+        block = self.block
+        if not block.visits:
+            return 0.0
+        window = self.target.latencies.l2 + block.line_visits / ATOMICS_ON_LINE_PER_CLOCK
+        resident = self.target.sms * self.occupancy.blocks / self.blocks
+        return block.visits * min(1.0, resident, window / others if others else 1.0)
 
     def _of_one_block(self) -> dict[str, float]:
         block = self.block
@@ -231,6 +263,10 @@ class _Launch:
             pipe: uneven * WARP * instructions.get(pipe, 0.0) / rates.of(pipe)
             for pipe in _OF_QUARTERS
         }
+        by_either = uneven * WARP * instructions.get("either", 0.0)
+        clocks["alu"], clocks["imad"] = _shared_out(
+            by_either, (clocks["alu"], rates.alu), (clocks["imad"], rates.imad)
+        )
         clocks |= {pipe: WARP * instructions.get(pipe, 0.0) / rates.of(pipe) for pipe in _SM_WIDE}
         clocks["issue"] = uneven * sum(instructions.values()) / SCHEDULERS
         clocks["tensor"] = uneven * sum(
@@ -273,7 +309,26 @@ class _Launch:
         loads, distinct = self.block.load_sectors, self.block.block_sectors
         if not 0 < distinct < loads:
             return loads
-        return distinct + (loads - distinct) * (1.0 - self._held)
+        return min(
+            loads,
+            max(distinct + (loads - distinct) * (1.0 - self._held), distinct + self._far_loads),
+        )
+
+    @property
+    def _far_loads(self) -> float:
+        """Sectors of a block that warps load again when L1 has lost them, because all warps of the
+        SM have loaded more than it has room for in between.
+        """
+        between = self._reload_bytes * self.resident_blocks
+        return self.block.reloads * _lost(between, max(1.0, self._l1_room))
+
+    @property
+    def _reload_bytes(self) -> float:
+        """What all warps of a block load, in the mean, before a warp loads a sector again."""
+        block = self.block
+        if not block.reloads:
+            return 0.0
+        return block.reload_span / block.reloads * SECTOR_BYTES * max(1.0, block.warps)
 
     @property
     def _held(self) -> float:
@@ -301,18 +356,42 @@ class _Launch:
         """
         return 1.0 if self.block.frame_bytes and self._held < 1.0 else 0.0
 
+    def _lookups(self) -> float:
+        """The time of L2 for lines that loads and atomics of a block ask for in part, beyond that
+        for their sectors, in sectors.
+        """
+        block = self.block
+        missed = self._missed_loads / block.load_sectors if block.load_sectors else 0.0
+        loads = missed * (SECTORS_OF_LOOKUP * block.load_lines - block.load_sectors)
+        atomics = SECTORS_OF_LOOKUP * block.atomic_lines - block.atomic_sectors
+        return max(0.0, loads) + max(0.0, atomics)
+
     def _l2(self) -> float:
-        nanoseconds = self.blocks * self._from_l2() * SECTOR_BYTES / self.target.l2_gb_s
+        moved = self._from_l2() + self._lookups()
+        nanoseconds = self.blocks * moved * SECTOR_BYTES / self.target.l2_gb_s
         return nanoseconds / 1000 * self.target.clocks_per_us
 
     def _dram(self) -> float:
         return (
-            self._beyond_l2
-            * self._touched_bytes
+            (self._beyond_l2 * self._touched_bytes + self._reloaded_bytes)
             / (DRAM_SHARE * self.target.dram_gb_s)
             / 1000
             * self.target.clocks_per_us
         )
+
+    @property
+    def _reloaded_bytes(self) -> float:
+        """Bytes of DRAM that are loaded again, where all that blocks which run at the same time
+        load and store before that is more than L2 keeps.
+        """
+        block = self.block
+        if not block.reloads:
+            return 0.0
+        stored = 1.0 + block.store_sectors / block.load_sectors if block.load_sectors else 1.0
+        running = min(self.blocks, self.target.sms * self.occupancy.blocks)
+        between = min(self._reload_bytes * stored * running, self._touched_bytes)
+        lost = _lost(between, self.target.l2_bytes)
+        return self.blocks * self._far_loads * SECTOR_BYTES * lost
 
     @property
     def _beyond_l2(self) -> float:
@@ -322,8 +401,7 @@ class _Launch:
         """
         if self.cold:
             return 1.0
-        full = self._touched_bytes / self.target.l2_bytes
-        return min(1.0, max(0.0, (full - L2_KEEPS) / (1.0 - L2_KEEPS)))
+        return _lost(self._touched_bytes, self.target.l2_bytes)
 
     @property
     def _touched_bytes(self) -> float:
@@ -340,7 +418,16 @@ class _Launch:
             max(rounds, self.skew) * self._one_block_latency()
             + (rounds - 1) * self.target.latencies.block
             + self.block.hops * TRIPS_OF_HOP * self.target.latencies.l2
+            + self._rounds_of_tries() * self.target.latencies.l2
         )
+
+    def _rounds_of_tries(self) -> float:
+        """Changes of one address that follow one another, beyond the first one, which is in the
+        block's own chain; each needs the value that the one before has left.
+        """
+        if not self.block.go_on:
+            return 0.0
+        return max(0.0, tries(self.block.visits, self.block.go_on).rounds - 1)
 
     def latency_shares(self) -> dict[str, float]:
         """The parts of `_one_block_latency` as shares of it, the largest first."""
@@ -449,6 +536,28 @@ class _Launch:
             return self._memory_latency
         missed = self._missed_loads / block.load_sectors
         return latencies.l1 + missed * (self._memory_latency - latencies.l1)
+
+
+def _lost(between: float, room: float) -> float:
+    """The share that a cache with so much room has lost of what was accessed so many bytes before;
+    it begins to lose lines before it is full.
+    """
+    return min(1.0, max(0.0, (between / room - CACHE_KEEPS) / (1.0 - CACHE_KEEPS)))
+
+
+def _shared_out(
+    lanes: float, one: tuple[float, float], other: tuple[float, float]
+) -> tuple[float, float]:
+    """The clocks that two pipes, of which each is given by its clocks so far and its rate, are busy
+    with what either can do.
+    """
+    (first, rate), (second, other_rate) = one, other
+    even = (lanes + first * rate + second * other_rate) / (rate + other_rate)
+    if even <= first:
+        return first, second + lanes / other_rate
+    if even <= second:
+        return first + lanes / rate, second
+    return even, even
 
 
 def _limiter(bounds: Mapping[str, float]) -> str:

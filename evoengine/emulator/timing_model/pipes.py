@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 # The pipes of `targets.Rates`, then those with a unit of their own, then those that only need an
-# issue slot.
+# issue slot. `either` is for what compilers give to `alu` or `imad`, whichever is less busy: IADD3
+# or IMAD.IADD, MOV or IMAD.MOV.
 PIPES = (
     "fma",
     "imad",
     "alu",
+    "either",
     "half",
     "mufu",
     "fp64",
@@ -105,7 +107,9 @@ def _cost(
 
 
 _ALU = _cost("alu")
-_ALU_WIDE = _cost("alu", 2.0, steps=2.0)  # a carry from one half to the other
+_EITHER = _cost("either")
+_WIDE_SUM = Cost((("alu", 1.0), ("either", 1.0)), steps=2.0)  # a carry from one half to the other
+_ALU_WIDE = _cost("alu", 2.0, steps=2.0)
 _BRANCH = _cost("control", delay=None)
 
 _SIMPLE: dict[str, Cost] = {
@@ -312,6 +316,8 @@ def _arithmetic(op: str, modifiers: tuple[str, ...]) -> Cost:
         return _cost("fma") if op in ("add", "sub", "mul", "fma", "mad") else _ALU
     if op in ("mul", "mad", "mul24", "mad24", "dp4a", "dp2a"):
         return _multiply(kind, modifiers)
+    if op in ("add", "sub"):
+        return _WIDE_SUM if kind in _WIDE else _EITHER
     return _ALU_WIDE if kind in _WIDE else _ALU
 
 

@@ -15,6 +15,9 @@ from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, Node
 
 # PTX instructions of a condition that is predicated; more are skipped by a branch. Estimate.
 PREDICATED = 32
+# the same with loads among them: NVRTC 13.0 leaves a branch around each row of
+# tests/structures/blur_marching_columns.cu, 19 instructions with five loads
+PREDICATED_WITH_LOADS = 16
 # executions of a conditional block, relative to those of the code before it, from which on it
 # counts as part of that code
 MOSTLY = 0.5
@@ -129,7 +132,7 @@ class _Merging:
             and self._before[side] == {number}
             and len(self._after[side]) == 1
             and side not in self._after[side]
-            and sum(len(node.instructions) for node in nodes) <= PREDICATED
+            and _is_short(nodes)
             and not any(_interrupts(node) for node in nodes)
             and not _moves_data(nodes)
         )
@@ -166,6 +169,15 @@ def _behind_jumps(cfg: ControlFlowGraph, number: int) -> int:
         seen.add(number)
         (number,) = cfg.nodes[number].successors
     return number
+
+
+def _is_short(nodes: Sequence[Node]) -> bool:
+    """Whether a condition around these blocks is predicated."""
+    items = [item for node in nodes for item in node.instructions]
+    loads = any(
+        item.op == "ld" and not {"param", "local"}.intersection(item.modifiers) for item in items
+    )
+    return len(items) <= (PREDICATED_WITH_LOADS if loads else PREDICATED)
 
 
 def _moves_data(nodes: Sequence[Node]) -> bool:

@@ -113,24 +113,36 @@ def test_lines_of_random_local_accesses_are_their_distinct_words(
     assert machine.counts().local_lines == len(words)
 
 
-def test_a_request_is_fresh_where_its_warp_has_not_loaded_a_sector_before(
+def test_a_load_is_fresh_where_nothing_of_its_block_has_loaded_a_sector_before(
     machine: CheckerDriver,
 ) -> None:
     x = machine.launch.buffer(BUFFER_BYTES)
-
-    def fresh(warp: int, start: int) -> int:
-        before = machine.site_counts()[9].fresh if 9 in machine.site_counts() else 0
-        machine.load(warp, row(x + start), site=9)
-        return machine.site_counts()[9].fresh - before
-
-    assert fresh(0, 0) == 1
-    assert fresh(0, 0) == 0
-    assert fresh(1, 0) == 1  # another warp waits for them, too
-    assert fresh(0, 32) == 1  # one new sector of four
-    assert fresh(0, 64) == 1
-    assert fresh(0, 32) == 0
+    for start in (0, 0, 32, 64, 32):  # all lines new, the same, one new sector of four, and so on
+        machine.load(0, row(x + start), site=9)
+    machine.load(1, row(x), site=8)  # another warp asks at the same time and waits, too
     machine.block(1)
-    assert fresh(0, 0) == 1  # another block
+    machine.load(0, row(x), site=7)
+    assert [machine.site_counts()[site].fresh for site in (9, 8, 7)] == [3, 1, 1]
+
+
+def test_a_load_finds_what_another_warp_has_loaded_long_before(machine: CheckerDriver) -> None:
+    x = machine.launch.buffer(BUFFER_BYTES)
+    rows = [x + 128 * i for i in range(12)]
+    for at in rows:
+        machine.load(0, row(at), site=9)
+    for at in reversed(rows):  # side by side with the other: both find what is left
+        machine.load(1, row(at), site=9)
+    assert machine.site_counts()[9].fresh == 16
+
+
+def test_after_a_barrier_a_warp_finds_what_all_have_loaded_before_it(
+    machine: CheckerDriver,
+) -> None:
+    x = machine.launch.buffer(BUFFER_BYTES)
+    machine.load(0, row(x), site=9)
+    machine.barrier()
+    machine.load(1, row(x), site=8)
+    assert [machine.site_counts()[site].fresh for site in (9, 8)] == [1, 0]
 
 
 def test_stores_and_copies_are_never_fresh(machine: CheckerDriver) -> None:
@@ -147,3 +159,22 @@ def test_what_is_fresh_is_not_counted_where_accesses_are_checked() -> None:
         machine.load(0, row(x), site=9)
         assert machine.site_counts()[9].fresh == 0
         assert machine.site_counts()[9].lines == 1
+
+
+def test_sectors_that_a_warp_loads_again_count_by_how_many_others_it_has_loaded(
+    machine: CheckerDriver,
+) -> None:
+    x = machine.launch.buffer(BUFFER_BYTES)
+    machine.load(0, row(x), site=9)
+    machine.block(1)
+    for _ in range(2):
+        machine.load(0, row(x), site=9)  # what the other block has loaded, too
+        for i in range(1, 21):  # four sectors each
+            machine.load(0, row(x + 128 * i), site=9)
+    machine.load(0, row(x + 128 * 20), site=9)  # near
+    machine.load(1, row(x + 128), site=9)  # of another warp
+    counts = machine.counts()
+    assert (counts.reloads, counts.reload_span, counts.reload_blocks) == (80, 80 * 80, 1)
+    machine.block(2)
+    machine.load(0, row(x), site=9)
+    assert machine.counts().reloads == 80

@@ -100,7 +100,8 @@ def test_every_bound_that_the_model_gives_has_words_and_no_other_has() -> None:
         ({"store_sectors": 100.0}, {"l2", "l2_port"}),
         ({"copy_sectors": 100.0}, {"l2", "l2_port"}),
         ({"atomics": 1e4}, {"atomic"}),
-        ({"same_sector": 1e4}, {"atomic"}),
+        ({"same_line": 1e4}, {"atomic"}),
+        ({"visits": 1e4, "line_visits": 1e4}, {"atomic"}),
         ({"delays": {"fixed": 4000.0, "global": 4000.0}}, set()),
         ({"delays": {"fixed": 4000.0, "global": 40.0, "barrier": 4000.0}}, set()),
         ({"unique_bytes": 1e8}, {"dram"}),
@@ -151,13 +152,13 @@ def test_the_limiter_is_named_as_told() -> None:
 def test_rates_in_words_are_those_of_the_model() -> None:
     (per_clock,) = re.findall(r"(\d+) warp instructions a clock", BOUNDS["issue"])
     (atomics,) = re.findall(r"(\d+) a clock from an SM", BOUNDS["atomic"])
-    (on_sector,) = re.findall(r"([\d.]+) on one sector", BOUNDS["atomic"])
+    (on_sector,) = re.findall(r"([\d.]+) on one line", BOUNDS["atomic"])
     counts = Counts(blocks=1, warps=8, instructions={"control": 8e4}, atomics=5e4)
     launch, contended = (
         model_launch(
             item, target=find("h200"), grid=(1,), block=(256,), registers=32, shared_bytes=0
         )
-        for item in (counts, replace(counts, same_sector=7e4))
+        for item in (counts, replace(counts, same_line=7e4))
     )
     clocks = find("h200").clocks_per_us
     assert launch.bounds_us["issue"] * clocks == pytest.approx(8e4 / int(per_clock))

@@ -98,6 +98,18 @@ def test_joined_loads_take_the_wavefronts_of_a_wide_one() -> None:
     assert rows(8).shared_wavefronts / 2 == pytest.approx(4 * 8 + 8)
 
 
+def test_halves_that_are_stored_one_after_the_other_are_one_store() -> None:
+    stores = "".join(f"tile[threadIdx.x * 8 + {i}] = x[{i}];" for i in range(8))
+    code = (
+        "__shared__ __align__(16) short tile[{}]; {} __syncthreads();"
+        "out[threadIdx.x] = tile[n & 63];"
+    )
+    together = counted(code.format(512, stores))
+    apart = counted(code.format(640, stores.replace("* 8", "* 9")))
+    assert apart.instructions["lsu"] - together.instructions["lsu"] == 7 * 2  # of two warps
+    assert together.shared_wavefronts < apart.shared_wavefronts
+
+
 def test_a_store_in_between_keeps_loads_of_shared_memory_apart() -> None:
     fill = "__shared__ int tile[64][4]; tile[threadIdx.x][0] = n; tile[threadIdx.x][1] = x[0];"
     apart, together = (
@@ -121,17 +133,19 @@ def test_nothing_waits_for_an_atomic_whose_result_is_unread() -> None:
     [
         ("0", 64 * 2),  # one lane of a warp does it for all
         ("threadIdx.x % 2", 64 * 2 * 16),
-        ("threadIdx.x", 64),
+        ("threadIdx.x", 64 * 4),
         ("threadIdx.x % 8", 64 * 2 * 4),  # lanes of one sector wait for those of their own address
+        ("threadIdx.x % 16", 64 * 2 * 4),  # and for the other sectors of their line
         ("threadIdx.x / 8", 64 * 2 * 8),
-        ("blockIdx.x * 64 + threadIdx.x", 1),
+        ("threadIdx.x % 8 * 32", 64 * 2 * 4),
+        ("blockIdx.x * 64 + threadIdx.x", 4),
     ],
 )
-def test_atomics_on_the_sector_that_has_the_most_are_counted_over_all_blocks(
+def test_atomics_on_the_line_that_has_the_most_are_counted_over_all_blocks(
     target: str, times: int, sample: int | None
 ) -> None:
     found = counted(f"atomicAdd(out + ({target}), x[threadIdx.x]);", grid=64, sample=sample)
-    assert found.same_sector == times
+    assert found.same_line == times
 
 
 def test_blocks_that_empty_a_queue_count_its_tickets_once() -> None:
@@ -143,9 +157,9 @@ def test_blocks_that_empty_a_queue_count_its_tickets_once() -> None:
             if (ticket >= 1000) return;
             __syncthreads();
         }"""
-    assert counted(queue, grid=64).same_sector == 1000 + 64
+    assert counted(queue, grid=64).same_line == 1000 + 64
     # two of the blocks alone, scaled by the tickets that the whole grid took
-    assert counted(queue, grid=64, sample=2).same_sector == pytest.approx(1000 + 64)
+    assert counted(queue, grid=64, sample=2).same_line == pytest.approx(1000 + 64)
 
 
 def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> None:
@@ -160,7 +174,7 @@ def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> N
     found = counted(turns, grid=16)
     assert found.most_issued == 0  # unknown
     # the poll of a block, another one if it had to wait, and its own turn
-    assert 2 * 16 <= found.same_sector <= 3 * 16
+    assert 2 * 16 <= found.same_line <= 3 * 16
 
 
 @pytest.mark.parametrize("sample", [None, 8])
@@ -208,3 +222,37 @@ def test_how_long_a_few_blocks_waited_is_no_work_of_their_busiest_warp() -> None
     )
     found = _warp_skew(cast(LaunchReport, report), [1000.0], [100.0])
     assert found == pytest.approx(110 / (810 / 8))
+
+
+SWAPS = """
+    int *place = out + threadIdx.x % 2, seen = *place;
+    while ({go_on}) {{
+        const int found = atomicCAS(place, seen, {value});
+        if (found == seen) break;
+        seen = found;
+    }}"""
+
+
+@pytest.mark.parametrize("sample", [None, 8])
+def test_lanes_that_swap_until_they_have_added_all_try_again(sample: int | None) -> None:
+    found = counted(SWAPS.format(go_on="true", value="seen + 1"), grid=64, sample=sample)
+    assert found.visits == 64 * 32  # half of the lanes of 64 blocks
+    assert found.line_visits == found.visits  # one sector, in which both addresses share a pass
+    assert found.go_on == 1
+
+
+def test_of_lanes_that_raise_a_maximum_a_share_tries_again() -> None:
+    value = "x[(threadIdx.x * 37 + blockIdx.x * 61) % 64 + 64]"
+    found = counted(SWAPS.format(go_on=f"{value} > seen", value=value), grid=64)
+    assert found.visits == 64 * 32
+    assert 0 < found.go_on < 0.9
+
+
+def test_lanes_that_look_before_they_raise_a_maximum_try_once() -> None:
+    found = counted("if (int(x[threadIdx.x]) > *out) atomicMax(out, int(x[threadIdx.x]));", grid=64)
+    assert found.visits == 64 * 64 and found.go_on == 0
+
+
+def test_without_a_look_before_an_atomic_nothing_tries_again() -> None:
+    found = counted("atomicAdd(out, 1);", grid=64)
+    assert (found.visits, found.line_visits, found.go_on) == (0, 0, 0)

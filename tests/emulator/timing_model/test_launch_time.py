@@ -222,3 +222,48 @@ def test_local_memory_that_fits_l1_is_as_near_as_l1_and_the_rest_is_in_l2() -> N
     assert none < small.us < large.us
     assert small.us < far.us
     assert large.bounds_us["l2_port"] > small.bounds_us["l2_port"]
+
+
+def _rows_read_twice(kilobytes: float, blocks: int = 1056) -> ModelledLaunch:
+    """Blocks of 8 warps that each load a row of so many KiB, and once more."""
+    sectors = kilobytes * 1024 / 32 * blocks
+    counts = Counts(
+        blocks=blocks,
+        warps=8 * blocks,
+        instructions={"fma": 8.0 * blocks},
+        load_sectors=2 * sectors,
+        block_sectors=sectors,
+        reloads=sectors,
+        reload_span=sectors * kilobytes * 1024 / 32 / 8,
+        unique_bytes=kilobytes * 1024 * blocks,
+    )
+    return _model(counts, blocks=blocks, registers=32, shared=0)
+
+
+def test_what_l1_has_lost_comes_from_l2_again() -> None:
+    short, long = _rows_read_twice(4).bounds_us["l2"], _rows_read_twice(40).bounds_us["l2"]
+    assert long == pytest.approx(2 * 10 * short)
+
+
+def test_what_l2_has_lost_comes_from_dram_again() -> None:
+    some, all_ = _rows_read_twice(40).bounds_us, _rows_read_twice(64).bounds_us
+    assert all_["dram"] > 64 / 40 * some["dram"]
+    once = 64 * 1024 * 1056 / (0.92 * find("h200").dram_gb_s * 1000)
+    assert all_["dram"] == pytest.approx(2 * once, rel=1e-3)
+
+
+def test_lanes_that_swap_at_one_place_wait_for_one_another() -> None:
+    some = replace(WORK, visits=1e3, line_visits=1e4, go_on=0.5)
+    once, adding = replace(some, go_on=0.0), replace(some, go_on=1.0)
+    assert _model().us < _model(once).us < _model(some).us < _model(adding).us
+    assert _model(adding).bounds_us["latency"] > _model(some).bounds_us["latency"]
+
+
+def test_sectors_that_are_asked_for_one_by_one_take_l2_longer() -> None:
+    apart = replace(WORK, load_lines=WORK.load_sectors)
+    rows = replace(WORK, load_lines=WORK.load_sectors / 4)
+    assert _model(apart).bounds_us["l2"] > _model().bounds_us["l2"]
+    assert _model(rows) == _model()
+    scattered = replace(WORK, atomic_sectors=1000, atomic_lines=1000)
+    assert _model(scattered).bounds_us["l2"] > _model().bounds_us["l2"]
+    assert _model(replace(scattered, atomic_lines=250)) == _model()

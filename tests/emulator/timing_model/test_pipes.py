@@ -17,8 +17,9 @@ def _split(text: str) -> tuple[str, tuple[str, ...]]:
     [
         ("fma.rn.f32", "fma", 1),
         ("mul.ftz.f32", "fma", 1),
-        ("add.s32", "alu", 1),
-        ("add.s64", "alu", 2),
+        ("add.s32", "either", 1),
+        ("min.s32", "alu", 1),
+        ("and.b64", "alu", 2),
         ("mad.lo.s32", "imad", 1),
         ("mul.wide.u32", "imad", 2),
         ("mul.lo.s64", "imad", 4),

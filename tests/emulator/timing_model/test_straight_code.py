@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, Node
 from evoengine.emulator.ptx.syntax import Address, Guard, Instruction, Register
 from evoengine.emulator.timing_model.straight_code import straight_code
@@ -60,6 +62,25 @@ def test_a_condition_around_a_load_and_a_store_stays_a_branch() -> None:
     cfg = ControlFlowGraph(nodes, loop_headers=frozenset((1,)))
     pieces = straight_code(cfg, [1, 32, 32, 32, 1])
     assert [piece.nodes for piece in pieces] == [[0], [1], [2], [3], [4]]
+
+
+@pytest.mark.parametrize(
+    ("work", "merged"),
+    [
+        (["ld.global.f32"] + 10 * ["add.f32"], True),
+        (["ld.global.f32"] + 18 * ["add.f32"], False),
+        (18 * ["add.f32"], True),
+        (40 * ["add.f32"], False),
+    ],
+)
+def test_a_long_condition_stays_a_branch_sooner_with_loads(work: list[str], merged: bool) -> None:
+    nodes = [
+        _node("setp.lt.s32", taken=2, after=1),
+        _node(*work, after=2),
+        _node("ret"),
+    ]
+    pieces = straight_code(ControlFlowGraph(nodes, loop_headers=frozenset()), [32, 32, 32])
+    assert (pieces[0].nodes == [0, 1, 2]) == merged
 
 
 def _spin(work: str) -> ControlFlowGraph:
