@@ -11,7 +11,11 @@ from collections.abc import Collection, Iterator
 
 from evoengine.emulator import targets
 from evoengine.emulator.targets import TargetGpu
-from evoengine.emulator.timing_model.launch_time import DRAM_SHARE, L2_BYTES_PER_CLOCK, STORE_COST
+from evoengine.emulator.timing_model.memory_traffic import (
+    DRAM_SHARE,
+    L2_BYTES_PER_CLOCK,
+    STORE_COST,
+)
 from evoengine.generate.reference_source import PRODUCTS
 from evoengine.records import Environment
 

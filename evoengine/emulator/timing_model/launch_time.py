@@ -23,26 +23,10 @@ from functools import cached_property
 
 from evoengine.emulator.targets import SCHEDULERS, WARP, TargetGpu
 from evoengine.emulator.timing_model.counts import CodePiece, Counts
+from evoengine.emulator.timing_model.memory_traffic import MemoryTraffic
 from evoengine.emulator.timing_model.occupancy import Occupancy, occupancy
 from evoengine.emulator.timing_model.tries import tries
 
-SECTOR_BYTES = 32
-# from L2 to one SM: Jia et al., arXiv 1903.07486; later papers measure no more
-L2_BYTES_PER_CLOCK = 64
-# sectors that L2 reads in the time in which it looks up a line, of which lanes that are far from
-# one another ask for one sector each: from tests/structures/gather_scalars.cu, case near, and
-# csr_product_warp_rows.cu on an H100
-SECTORS_OF_LOOKUP = 1.7
-# cost of writing a sector relative to reading one: docs/measurements/h200-rates.json, stream_* in
-# L2
-STORE_COST = 1.9
-# achievable share of the data sheet's bandwidth: docs/measurements/h200-rates.json, stream_* in
-# DRAM
-DRAM_SHARE = 0.92
-# part of a cache up to which all that was accessed stays in it; of L2:
-# docs/measurements/h200-rates.json, stream_read, has the same speed up to 32 of 50 MiB; between
-# that and all of it, an estimate
-CACHE_KEEPS = 0.65
 # warp instructions of one SM with an atomic on global memory: an assumption; their sectors cost
 # what stored ones do
 ATOMICS_PER_CLOCK = 1.0
@@ -138,15 +122,9 @@ def model_launch(
     fit = occupancy(
         target, threads=math.prod(block), registers=registers, shared_bytes=shared_bytes
     )
-    launch = _Launch(
-        counts.scaled(1.0 / counts.blocks),
-        target,
-        blocks,
-        fit,
-        shared_bytes,
-        cold,
-        calibration,
-    )
+    of_block = counts.scaled(1.0 / counts.blocks)
+    memory = MemoryTraffic(of_block, target, blocks, fit, shared_bytes, cold)
+    launch = _Launch(of_block, target, blocks, fit, memory, calibration)
     clocks = launch.bounds()
     others = [value for name, value in clocks.items() if name != "latency"]
     throughput = _smooth(others, calibration.pipes)
@@ -171,19 +149,8 @@ class _Launch:
     target: TargetGpu
     blocks: int
     occupancy: Occupancy
-    shared_bytes: int
-    cold: bool
+    memory: MemoryTraffic
     calibration: Calibration
-
-    @property
-    def most_blocks(self) -> int:
-        """The number of blocks that the busiest SM runs."""
-        return -(-self.blocks // self.target.sms)
-
-    @property
-    def resident_blocks(self) -> int:
-        """The number of blocks that it runs at the same time."""
-        return min(self.most_blocks, self.occupancy.blocks)
 
     @property
     def skew(self) -> float:
@@ -196,17 +163,17 @@ class _Launch:
         """
         p = self.calibration.latency
         alone = (
-            throughput / self.resident_blocks
+            throughput / self.memory.resident_blocks
         )  # its own share of the pipes' work is in its latency
         together = (max(0.0, throughput**p - alone**p) + latency**p) ** (1 / p)
         return float(max(together, largest))
 
     def bounds(self) -> dict[str, float]:
-        heaviest = max(float(self.most_blocks), self.skew)
+        heaviest = max(float(self.memory.most_blocks), self.skew)
         clocks = {name: heaviest * value for name, value in self._of_one_block().items()}
         device = {
-            "l2": self._l2(),
-            "dram": self._dram(),
+            "l2": self.memory.l2_clocks(),
+            "dram": self.memory.dram_clocks(),
             "dispatch": self.blocks * self.target.dispatch_ns / 1000 * self.target.clocks_per_us,
         }
         others = max((*clocks.values(), *device.values()))
@@ -242,13 +209,15 @@ class _Launch:
     def _of_one_block(self) -> dict[str, float]:
         block = self.block
         clocks = self._pipes(
-            block.instructions, block.flops, self._unevenness(block.warps * self.resident_blocks)
+            block.instructions,
+            block.flops,
+            self._unevenness(block.warps * self.memory.resident_blocks),
         )
         # one data path for all three
         clocks["shared"] = (
             block.shared_wavefronts + block.instructions.get("shuffle", 0.0) + block.lines
         )
-        clocks["l2_port"] = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
+        clocks["l2_port"] = self.memory.port_clocks()
         clocks["atomic"] = block.atomics / ATOMICS_PER_CLOCK
         return clocks
 
@@ -286,134 +255,11 @@ class _Launch:
         """The time of the busiest quarter of an SM, relative to the mean of the four."""
         return math.ceil(max(1.0, warps) / SCHEDULERS) * SCHEDULERS / max(1.0, warps)
 
-    def _from_l2(self) -> float:
-        """Sectors of one block from and to L2; sectors that all blocks load count once for each SM
-        if they fit L1.
-        """
-        block = self.block
-        fits = block.common_sectors * SECTOR_BYTES <= self._l1_room
-        kept = block.common_sectors if fits else 0.0
-        return (
-            max(0.0, self._missed_loads - kept * (1 - 1 / self.most_blocks))
-            + block.store_sectors
-            + block.copy_sectors
-            + (STORE_COST - 1) * block.store_sectors
-            + self._frame_misses * block.local_sectors
-        )
-
-    @property
-    def _missed_loads(self) -> float:
-        """Sectors that a block's loads find in L2 only: each once, and those that L1 has no room
-        for again and again, as if loads came in no order.
-        """
-        loads, distinct = self.block.load_sectors, self.block.block_sectors
-        if not 0 < distinct < loads:
-            return loads
-        return min(
-            loads,
-            max(distinct + (loads - distinct) * (1.0 - self._held), distinct + self._far_loads),
-        )
-
-    @property
-    def _far_loads(self) -> float:
-        """Sectors of a block that warps load again when L1 has lost them, because all warps of the
-        SM have loaded more than it has room for in between.
-        """
-        between = self._reload_bytes * self.resident_blocks
-        return self.block.reloads * _lost(between, max(1.0, self._l1_room))
-
-    @property
-    def _reload_bytes(self) -> float:
-        """What all warps of a block load, in the mean, before a warp loads a sector again."""
-        block = self.block
-        if not block.reloads:
-            return 0.0
-        return block.reload_span / block.reloads * SECTOR_BYTES * max(1.0, block.warps)
-
-    @property
-    def _held(self) -> float:
-        """The part of what a block loads that L1 keeps for the next load, beside local memory."""
-        wanted = self.block.block_sectors * SECTOR_BYTES + self._frames_on_sm
-        return min(1.0, max(0.0, self._l1_room) / wanted) if wanted else 1.0
-
-    @property
-    def _frames_on_sm(self) -> float:
-        """Bytes of local memory of all threads that an SM runs at the same time."""
-        return WARP * self.block.warps * self.resident_blocks * self.block.frame_bytes
-
-    @property
-    def _l1_room(self) -> float:
-        """Bytes of an SM that are not shared memory."""
-        return self.target.l1_bytes - self.resident_blocks * (
-            self.shared_bytes + self.target.shared_reserved
-        )
-
-    @property
-    def _frame_misses(self) -> float:
-        """The share of local memory that L1 has no room for, beside shared memory and what is
-        loaded from global memory. Arrays are walked from end to end, so that what was used least
-        recently goes before it is needed again: of more than has room nothing stays.
-        """
-        return 1.0 if self.block.frame_bytes and self._held < 1.0 else 0.0
-
-    def _lookups(self) -> float:
-        """The time of L2 for lines that loads and atomics of a block ask for in part, beyond that
-        for their sectors, in sectors.
-        """
-        block = self.block
-        missed = self._missed_loads / block.load_sectors if block.load_sectors else 0.0
-        loads = missed * (SECTORS_OF_LOOKUP * block.load_lines - block.load_sectors)
-        atomics = SECTORS_OF_LOOKUP * block.atomic_lines - block.atomic_sectors
-        return max(0.0, loads) + max(0.0, atomics)
-
-    def _l2(self) -> float:
-        moved = self._from_l2() + self._lookups()
-        nanoseconds = self.blocks * moved * SECTOR_BYTES / self.target.l2_gb_s
-        return nanoseconds / 1000 * self.target.clocks_per_us
-
-    def _dram(self) -> float:
-        return (
-            (self._beyond_l2 * self._touched_bytes + self._reloaded_bytes)
-            / (DRAM_SHARE * self.target.dram_gb_s)
-            / 1000
-            * self.target.clocks_per_us
-        )
-
-    @property
-    def _reloaded_bytes(self) -> float:
-        """Bytes of DRAM that are loaded again, where all that blocks which run at the same time
-        load and store before that is more than L2 keeps.
-        """
-        block = self.block
-        if not block.reloads:
-            return 0.0
-        stored = 1.0 + block.store_sectors / block.load_sectors if block.load_sectors else 1.0
-        running = min(self.blocks, self.target.sms * self.occupancy.blocks)
-        between = min(self._reload_bytes * stored * running, self._touched_bytes)
-        lost = _lost(between, self.target.l2_bytes)
-        return self.blocks * self._far_loads * SECTOR_BYTES * lost
-
-    @property
-    def _beyond_l2(self) -> float:
-        """The share of what the launch accesses that comes from DRAM. L2 is a cache of lines in
-        sets, and in halves: it begins to lose lines before it is full, and keeps none of a buffer
-        that is walked from end to end when it is.
-        """
-        if self.cold:
-            return 1.0
-        return _lost(self._touched_bytes, self.target.l2_bytes)
-
-    @property
-    def _touched_bytes(self) -> float:
-        """Bytes of global memory that the launch accesses, and of the local memory of all SMs."""
-        sms = min(self.blocks, self.target.sms)
-        return self.block.unique_bytes + sms * self._frames_on_sm
-
     def _latency(self) -> float:
         """The time of blocks that run one after the other on the busiest SM, and of flags that go
         from block to block through L2 where each waits for the one before.
         """
-        rounds = math.ceil(self.most_blocks / self.occupancy.blocks)
+        rounds = math.ceil(self.memory.most_blocks / self.occupancy.blocks)
         return (
             max(rounds, self.skew) * self._one_block_latency()
             + (rounds - 1) * self.target.latencies.block
@@ -455,7 +301,7 @@ class _Launch:
         conflicts = max(1.0, self.block.shared_wavefronts / at_best) if at_best else 1.0
         copied = sum(piece.times * piece.copy_sectors for piece in code)
         coalesced = copied + sum(piece.times * piece.sectors for piece in code)
-        of["sector"] = self._memory_clocks() / coalesced if coalesced else 0.0
+        of["sector"] = self.memory.block_clocks() / coalesced if coalesced else 0.0
         parts = dict.fromkeys(LATENCY_PARTS, 0.0)
         for piece in code:
             times = piece.times / warps
@@ -469,7 +315,7 @@ class _Launch:
             parts["copies"] += _smooth((busy, moving), self.calibration.pieces) - busy
         parts["atomics"] += self.block.atomics / ATOMICS_PER_CLOCK
         if waits:
-            parts["copies"] += waits * max(0.0, self._memory_latency - busy / waits)
+            parts["copies"] += waits * max(0.0, self.memory.latency - busy / waits)
         return parts
 
     def _piece_parts(
@@ -502,19 +348,6 @@ class _Launch:
         total = sum(parts.values())
         return {name: clocks * whole / total for name, clocks in parts.items()} if total else {}
 
-    def _memory_clocks(self) -> float:
-        """The time of a block's global memory traffic, when all SMs with blocks share L2 and
-        DRAM.
-        """
-        sms = min(self.blocks, self.target.sms)
-        port = self._from_l2() * SECTOR_BYTES / L2_BYTES_PER_CLOCK
-        return max(port, sms * self._l2() / self.blocks, sms * self._dram() / self.blocks)
-
-    @property
-    def _memory_latency(self) -> float:
-        latencies = self.target.latencies
-        return latencies.l2 + self._beyond_l2 * (latencies.dram - latencies.l2)
-
     def _delays(self, warps: float) -> dict[str, float]:
         latencies = self.target.latencies
         of: dict[str, float] = {
@@ -522,27 +355,13 @@ class _Launch:
             for name in ("fixed", "mufu", "fp64", "shuffle", "shared", "tensor")
         }
         # frames are walked again and again: what L1 loses of them, L2 keeps
-        of["local"] = latencies.l1 + self._frame_misses * (latencies.l2 - latencies.l1)
+        of["local"] = latencies.l1 + self.memory.frame_misses * (latencies.l2 - latencies.l1)
         of["barrier"] = latencies.barrier + latencies.barrier_warp * warps
-        of["global"] = self._global_latency()
-        of["l2"] = self._memory_latency
-        of["l1"] = latencies.l1 + (1.0 - self._held) * (self._memory_latency - latencies.l1)
+        of["global"] = self.memory.load_latency()
+        of["l2"] = self.memory.latency
+        of["l1"] = latencies.l1 + (1.0 - self.memory.held) * (self.memory.latency - latencies.l1)
         of["line"] = 1.0
         return of
-
-    def _global_latency(self) -> float:
-        latencies, block = self.target.latencies, self.block
-        if not block.load_sectors or not block.block_sectors:
-            return self._memory_latency
-        missed = self._missed_loads / block.load_sectors
-        return latencies.l1 + missed * (self._memory_latency - latencies.l1)
-
-
-def _lost(between: float, room: float) -> float:
-    """The share that a cache with so much room has lost of what was accessed so many bytes before;
-    it begins to lose lines before it is full.
-    """
-    return min(1.0, max(0.0, (between / room - CACHE_KEEPS) / (1.0 - CACHE_KEEPS)))
 
 
 def _shared_out(

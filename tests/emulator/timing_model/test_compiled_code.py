@@ -173,8 +173,8 @@ def test_rounds_of_waiting_for_other_blocks_are_no_work_and_no_contention() -> N
         }"""
     found = counted(turns, grid=16)
     assert found.most_issued == 0  # unknown
-    # the poll of a block, another one if it had to wait, and its own turn
-    assert 2 * 16 <= found.same_line <= 3 * 16
+    # the poll of a block, one or two more if it had to wait, and its own turn: not its thousands
+    assert 2 * 16 <= found.same_line <= 4 * 16
 
 
 @pytest.mark.parametrize("sample", [None, 8])
