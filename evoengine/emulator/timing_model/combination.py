@@ -48,7 +48,7 @@ BOUNDS: Mapping[str, str] = {
     " two round trips to L2 for each of them",
     "issue": f"instructions of every kind, {SCHEDULERS} warp instructions a clock on an SM",
     "fma": "float32 additions and multiplications",
-    "imad": "integer multiplications, and additions and moves that `alu` has no room for",
+    "imad": "integer multiplications, and additions beyond `alu`",
     "alu": "other integer and logical instructions, comparisons, most conversions",
     "half": "arithmetic on half and bfloat16",
     "mufu": "exponentials, logarithms, roots, reciprocals, sines, float to integer",
