@@ -82,15 +82,18 @@ class ChangedReferences:
         call: WrongCall,
         outputs: Sequence[ComparedOutput],
         tiles: Sequence[int],
+        has_scratch: bool = False,
     ) -> None:
         """`probe` is a small window in which changes are tried first; `tiles` are sizes that the
-        candidate's plan names, the likelier ones first.
+        candidate's plan names, the likelier ones first; `has_scratch` says whether it keeps
+        anything between launches or blocks.
         """
         self._recompute = recompute
         self._window = window
         self._call = call
         self._outputs = outputs
         self._tiles = tiles
+        self._has_scratch = has_scratch
         self._explained = ExplainedShare(window, outputs)
         self._probe = probe
         self._probed = self._explained if probe is window else ExplainedShare(probe, outputs)
@@ -162,7 +165,8 @@ class ChangedReferences:
 
     def _of_steps(self) -> Iterator[Lead]:
         """As many as are tried before the search has used its share of the time."""
-        self._detailed = detailed_changes(self._recorded(), self._tiles, self._extents())
+        known = self._recorded(), self._tiles, self._extents(), self._has_scratch
+        self._detailed = detailed_changes(*known)
         yield from self._try_all(self._detailed, self._pause)
 
     def _of_other_steps(self) -> Iterator[Lead]:
@@ -282,6 +286,11 @@ class ChangedReferences:
         self, change: ChangedInputs | ChangedStep, window: ReferenceWindow
     ) -> Tensors | None:
         if isinstance(change, ChangedStep):
+            before = change.rehearsal
+            if before is not None and not before.is_done:
+                before.is_done = True
+                mode = StepChange(self._folder, self._recompute.limit, dict(before.instead))
+                window.compute(window.inputs, mode=mode)
             mode = StepChange(self._folder, self._recompute.limit, dict(change.instead))
             return window.compute(window.inputs, mode=mode)
         if change.change is not None:

@@ -44,8 +44,7 @@ OTHER_FACTORS: tuple[tuple[str, Factors], ...] = (
 def pair_scans(step: ReferenceStep, sizes: Sequence[int]) -> Iterator[ChangedStep]:
     """The changes of a step that is a running logarithm of sums of exponentials."""
     said = [
-        (f"{which} not rescaled to the common maximum", factors)
-        for which, factors in WRONG_FACTORS
+        (f"{which} not rescaled to the common maximum", factors) for which, factors in WRONG_FACTORS
     ]
     said += OTHER_FACTORS
     chunks = [one for one in sizes if one % WARP == 0 and one <= MOST_CHUNK]

@@ -20,9 +20,7 @@ MOST_THREADS = 1024
 LaneStep = Callable[[torch.Tensor, int, ScanKind], torch.Tensor]
 
 
-def warp_scans(
-    step: ReferenceStep, kind: ScanKind, sizes: Sequence[int]
-) -> Iterator[ChangedStep]:
+def warp_scans(step: ReferenceStep, kind: ScanKind, sizes: Sequence[int]) -> Iterator[ChangedStep]:
     """A step of a warp's scan missing, or done without its condition."""
     yield from _wrong_guards(step, kind, sizes)
     for items in ITEMS:

@@ -1,0 +1,104 @@
+"""Sums and maxima that are not the same in all lanes of a row: each lane uses its own.
+
+A butterfly of shuffles that lacks a step, or does one twice, leaves different totals in different
+lanes; so does a tree of shuffles down whose result only the first lane has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from evoengine.evaluate.worker.forensics.changed_step import (
+    ChangedStep,
+    Instead,
+    change,
+    is_last_axis,
+)
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+
+LANES = (32, 4, 8, 16, 2)  # that share a row
+WIDTHS = (1, 4, 8, 2)  # neighbouring elements of one lane
+REDUCED = {"sum", "mean", "amax", "amin"}
+
+
+def lane_totals(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """The changes of a reduction whose result is broadcast to the row that it is made of."""
+    if step.name not in REDUCED:
+        return
+    for lanes in LANES:
+        for words, counts in lane_counts(lanes).items():
+            for width in WIDTHS:
+                yield change(
+                    step,
+                    f"with a result of its own in each of {lanes} lanes of {width} in {step.words}",
+                    _by_lane(step.name, counts, width),
+                    1.0,
+                    f"the lanes that share a row do not have the same result: {words}, so each"
+                    " uses its own partial sum or maximum",
+                )
+
+
+def lane_counts(lanes: int) -> Mapping[str, torch.Tensor]:
+    """How often each lane (row) has counted each one (column) after wrong shuffles, by words."""
+    steps = [1 << number for number in range(lanes.bit_length() - 1)]
+    found: dict[str, torch.Tensor] = {}
+    for at, missing in enumerate(steps):
+        found[f"the shuffle over {missing} of {lanes} lanes is missing"] = _butterfly(
+            lanes, [one for one in steps if one != missing]
+        )
+        for other in {steps[at - 1] if at else 0, steps[at + 1] if at + 1 < len(steps) else 0}:
+            if other:
+                done = [*steps[:at], other, *steps[at + 1 :]]
+                found[
+                    f"the shuffle over {missing} of {lanes} lanes goes over {other} again: some"
+                    " lanes count twice, the others not at all"
+                ] = _butterfly(lanes, done)
+    found[
+        f"shuffles down over {lanes} lanes leave the whole in the first lane alone, which is not"
+        " broadcast to the others"
+    ] = _down(lanes, steps[::-1])
+    return found
+
+
+def _butterfly(lanes: int, steps: Sequence[int]) -> torch.Tensor:
+    at = torch.arange(lanes)
+    counts = torch.eye(lanes, dtype=torch.float64)
+    for step in steps:
+        counts = counts + counts[at ^ step]
+    return counts
+
+
+def _down(lanes: int, steps: Sequence[int]) -> torch.Tensor:
+    """Lanes beyond the end take their own value again."""
+    at = torch.arange(lanes)
+    counts = torch.eye(lanes, dtype=torch.float64)
+    for step in steps:
+        counts = counts + counts[torch.where(at + step < lanes, at + step, at)]
+    return counts
+
+
+def _by_lane(name: str, counts: torch.Tensor, width: int) -> Instead:
+    lanes = len(counts)
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        right = func(*args, **kwargs)
+        value = args[0]
+        extent = value.shape[-1]
+        if not is_last_axis(args, kwargs) or right.dim() != value.dim() or extent < 2 * lanes:
+            raise ValueError("not along a row")
+        lane = torch.arange(extent, device=value.device) // width % lanes
+        seen = counts[:, lane.cpu()].to(value.device)  # how often each lane counts each element
+        if name in ("sum", "mean"):
+            own = value @ seen.to(value.dtype).T
+            own = own / extent if name == "mean" else own
+        else:
+            hidden = seen == 0
+            filler = float("-inf") if name == "amax" else float("inf")
+            many = value.unsqueeze(-2).masked_fill(hidden, filler)
+            own = many.amax(-1) if name == "amax" else many.amin(-1)
+        return own[..., lane]
+
+    return instead
