@@ -231,10 +231,7 @@ class ChangedReferences:
         pause: TimeLimit | None = None,
     ) -> Iterator[Lead]:
         """The leads of these changes; the rest of them is not taken where `pause` is over."""
-        while pause is None or not pause.is_over:
-            change = next(changes, None)
-            if change is None:
-                return
+        for change in changes:
             found = self._outcome(change)
             lead = self._lead(change, found) if found is not None else None
             if lead is not None:
@@ -242,6 +239,8 @@ class ChangedReferences:
                 settled = lead.is_whole and change.weight >= 1
                 if settled and found is not None and found.spoiled < EXACT:
                     return
+            if pause is not None and pause.is_over:
+                return
 
     def _outcome(self, change: ChangedInputs | ChangedStep) -> Explained | None:
         """What a change explains; None where the reference cannot be computed with it."""

@@ -40,6 +40,7 @@ from evoengine.evaluate.worker.forensics.relaid_parts import relaid_parts
 from evoengine.evaluate.worker.forensics.remade_operands import remade_operands
 from evoengine.evaluate.worker.forensics.softmax_parts import softmax_of_a_part
 from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
+from evoengine.evaluate.worker.forensics.unscaled_sums import unscaled_sums
 
 
 def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[ChangedStep]:
@@ -88,6 +89,7 @@ def detailed_changes(
         yield from plain_products(step, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
+    yield from unscaled_sums(steps, recorder, tiles)
     yield from half_masked_softmax(steps, tiles)
     yield from padded_spread(steps, recorder, tiles)
     yield from of_some_terms(steps, tiles)

@@ -76,7 +76,8 @@ def _online(value: torch.Tensor, tile: int) -> torch.Tensor:
         raise ValueError("one tile")
     cut = pad(value, (0, -extent % tile), value=LOWEST).unflatten(-1, (-1, tile))
     running = cut.amax(-1).cummax(-1).values.repeat_interleave(tile, -1)[..., :extent]
-    return running + (value - running).exp().cumsum(-1).log()
+    found: torch.Tensor = running + (value - running).exp().cumsum(-1).log()
+    return found
 
 
 def _by_pairs(value: torch.Tensor, chunk: int, items: int, factors: Factors) -> torch.Tensor:
