@@ -29,9 +29,11 @@ from evoengine.evaluate.worker.forensics.changed_resampling import changed_resam
 from evoengine.evaluate.worker.forensics.changed_scans import joined_scans
 from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters
 from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax, plain_softmax
+from evoengine.evaluate.worker.forensics.changed_solves import changed_solves
 from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
+from evoengine.evaluate.worker.forensics.chunked_sums import chunked_sums
 from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
 from evoengine.evaluate.worker.forensics.lane_totals import lane_totals
 from evoengine.evaluate.worker.forensics.padded_spread import padded_spread
@@ -64,6 +66,7 @@ def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[Chan
         yield from joined_scans(step, tiles)
         yield from changed_windows(step, tiles)
         yield from changed_resampling(step)
+        yield from changed_solves(step, tiles)
     yield from changed_branches(steps, recorder)
 
 
@@ -93,8 +96,8 @@ def detailed_changes(
     yield from half_masked_softmax(steps, tiles)
     yield from padded_spread(steps, recorder, tiles)
     yield from of_some_terms(steps, tiles)
-    for step in steps:
-        yield from lane_totals(step)
+    yield from lane_totals(steps)
+    yield from chunked_sums(steps, tiles)
     products = [step for step in steps if step.name == "matmul"]
     for step in products:
         yield from changed_products(step, tiles, is_last=step is products[-1])

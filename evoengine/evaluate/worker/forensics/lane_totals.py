@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
+from evoengine.evaluate.worker.forensics.changed_reductions import names_of, together
 from evoengine.evaluate.worker.forensics.changed_step import (
     ChangedStep,
     Instead,
-    change,
     is_last_axis,
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
@@ -24,21 +24,27 @@ WIDTHS = (1, 4, 8, 2)  # neighbouring elements of one lane
 REDUCED = {"sum", "mean", "amax", "amin"}
 
 
-def lane_totals(step: ReferenceStep) -> Iterator[ChangedStep]:
-    """The changes of a reduction whose result is broadcast to the row that it is made of."""
-    if step.name not in REDUCED:
-        return
-    for lanes in LANES:
-        for words, counts in lane_counts(lanes).items():
-            for width in WIDTHS:
-                yield change(
-                    step,
-                    f"with a result of its own in each of {lanes} lanes of {width} in {step.words}",
-                    _by_lane(step.name, counts, width),
-                    1.0,
-                    f"the lanes that share a row do not have the same result: {words}, so each"
-                    " uses its own partial sum or maximum",
-                )
+def lane_totals(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
+    """The changes of reductions whose results are broadcast to the rows that they are made of: all
+    together, as by a function that they share, and each by itself.
+    """
+    reduced = [step for step in steps if step.name in REDUCED]
+    groups = [(step,) for step in reduced]
+    if len(reduced) > 1:
+        groups.insert(0, tuple(reduced))  # type: ignore[arg-type]
+    for group in groups:
+        for lanes in LANES:
+            for words, counts in lane_counts(lanes).items():
+                for width in WIDTHS:
+                    yield together(
+                        group,
+                        f"with a result of its own in each of {lanes} lanes of {width} for"
+                        f" {names_of(group)}",
+                        _by_lane(counts, width),
+                        f"the lanes that share a row do not have the same {names_of(group)}:"
+                        f" {words}, so each uses its own partial sum or maximum",
+                        1.0,
+                    )
 
 
 def lane_counts(lanes: int) -> Mapping[str, torch.Tensor]:
@@ -80,14 +86,14 @@ def _down(lanes: int, steps: Sequence[int]) -> torch.Tensor:
     return counts
 
 
-def _by_lane(name: str, counts: torch.Tensor, width: int) -> Instead:
+def _by_lane(counts: torch.Tensor, width: int) -> Instead:
     lanes = len(counts)
 
     def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         right = func(*args, **kwargs)
-        value = args[0]
+        value, name = args[0], func.__name__
         extent = value.shape[-1]
-        if not is_last_axis(args, kwargs) or right.dim() != value.dim() or extent < 2 * lanes:
+        if not is_last_axis(args, kwargs) or right.dim() != value.dim() or extent <= lanes:
             raise ValueError("not along a row")
         lane = torch.arange(extent, device=value.device) // width % lanes
         seen = counts[:, lane.cpu()].to(value.device)  # how often each lane counts each element
