@@ -45,6 +45,7 @@ def changed_branches(
             groups.setdefault(key, []).append(step)
     for alike in groups.values():
         yield from _one_sided(alike, by_place, recorder)
+    for alike in groups.values():
         if 1 < len(alike) <= MOST_ALIKE:
             yield from _of_all(alike)
 

@@ -1,8 +1,8 @@
 """Sums up to the own position, in chunks whose state is lost, kept wrongly, or not added.
 
 Linear attention, state-space models and other recurrences in chunks sum over all earlier positions:
-inside of a chunk by a masked product, before it by a state that is carried along. Where the state is
-wrong, each row lacks whole chunks.
+inside of a chunk by a masked product, before it by a state that is carried along. Where the state
+is wrong, each row lacks whole chunks.
 """
 
 from __future__ import annotations

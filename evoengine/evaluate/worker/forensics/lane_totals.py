@@ -6,6 +6,7 @@ lanes; so does a tree of shuffles down whose result only the first lane has.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,35 +34,31 @@ def lane_totals(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
     if len(reduced) > 1:
         groups.insert(0, tuple(reduced))  # type: ignore[arg-type]
     for group in groups:
-        for lanes in LANES:
+        for width, lanes in itertools.product(WIDTHS, LANES):
             for words, counts in lane_counts(lanes).items():
-                for width in WIDTHS:
-                    yield together(
-                        group,
-                        f"with a result of its own in each of {lanes} lanes of {width} for"
-                        f" {names_of(group)}",
-                        _by_lane(counts, width),
-                        f"the lanes that share a row do not have the same {names_of(group)}:"
-                        f" {words}, so each uses its own partial sum or maximum",
-                        1.0,
-                    )
+                yield together(
+                    group,
+                    f"with a result of its own in each of {lanes} lanes of {width} for"
+                    f" {names_of(group)}",
+                    _by_lane(counts, width),
+                    f"the lanes that share a row do not have the same {names_of(group)}: {words},"
+                    " so each uses its own partial sum or maximum",
+                    1.0,
+                )
 
 
 def lane_counts(lanes: int) -> Mapping[str, torch.Tensor]:
     """How often each lane (row) has counted each one (column) after wrong shuffles, by words."""
     steps = [1 << number for number in range(lanes.bit_length() - 1)]
     found: dict[str, torch.Tensor] = {}
-    for at, missing in enumerate(steps):
-        found[f"the shuffle over {missing} of {lanes} lanes is missing"] = _butterfly(
-            lanes, [one for one in steps if one != missing]
-        )
-        for other in {steps[at - 1] if at else 0, steps[at + 1] if at + 1 < len(steps) else 0}:
-            if other:
-                done = [*steps[:at], other, *steps[at + 1 :]]
-                found[
-                    f"the shuffle over {missing} of {lanes} lanes goes over {other} again: some"
-                    " lanes count twice, the others not at all"
-                ] = _butterfly(lanes, done)
+    for missing in steps:
+        others = [one for one in steps if one != missing]
+        found[f"the shuffle over {missing} of {lanes} lanes is missing"] = _butterfly(lanes, others)
+        if others:
+            found[
+                f"the shuffle over {missing} of {lanes} lanes goes over another distance again:"
+                " some lanes count twice, the others not at all"
+            ] = _butterfly(lanes, [others[0], *others])
     found[
         f"shuffles down over {lanes} lanes leave the whole in the first lane alone, which is not"
         " broadcast to the others"

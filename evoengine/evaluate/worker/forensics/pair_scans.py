@@ -116,7 +116,7 @@ def _by_pairs(value: torch.Tensor, chunk: int, items: int, factors: Factors) -> 
             ahead.append(carry)
             carry = joined(carry, (lanes[0][..., at, warp, -1], lanes[1][..., at, warp, -1]))
     places = lanes[0].shape[-3:-1]
-    before: Pair = tuple(  # type: ignore[assignment]
+    before: Pair = tuple(
         torch.stack([one[part] for one in ahead], -1).unflatten(-1, places).unsqueeze(-1)
         for part in range(2)
     )
