@@ -156,11 +156,14 @@ def _words(counts: torch.Tensor, totals: _Totals, keys: int) -> str:
         if times == 1:
             continue
         lanes = (counts[0] == times).nonzero().flatten().tolist()
-        spans = " and ".join(f"{one * keys}..{one * keys + keys - 1}" for one in lanes[:4])
+        spans = " and ".join(_span(one * keys, keys) for one in lanes[:4])
         how = {0: "leaves out", 2: "counts twice"}.get(int(times), f"counts {int(times)} times")
         said.append(f"{how} keys {spans} of every {period}")
-    columns = totals.columns * totals.lanes
     return (
-        f"Columns 0..{totals.columns - 1} of every {columns} are divided by a sum that"
+        f"Columns {_span(0, totals.columns)} of every {totals.columns * totals.lanes} are divided by a sum that"
         f" {' and '.join(said) or 'is right'}, the others by another one"
     )
+
+
+def _span(start: int, count: int) -> str:
+    return f"{start}" if count == 1 else f"{start}..{start + count - 1}"
