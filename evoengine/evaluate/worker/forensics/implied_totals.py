@@ -159,8 +159,9 @@ def _words(counts: torch.Tensor, totals: _Totals, keys: int) -> str:
         spans = " and ".join(_span(one * keys, keys) for one in lanes[:4])
         how = {0: "leaves out", 2: "counts twice"}.get(int(times), f"counts {int(times)} times")
         said.append(f"{how} keys {spans} of every {period}")
+    columns = totals.columns * totals.lanes
     return (
-        f"Columns {_span(0, totals.columns)} of every {totals.columns * totals.lanes} are divided by a sum that"
+        f"Columns {_span(0, totals.columns)} of every {columns} are divided by a sum that"
         f" {' and '.join(said) or 'is right'}, the others by another one"
     )
 
