@@ -35,6 +35,7 @@ from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
 from evoengine.evaluate.worker.forensics.chunked_sums import chunked_sums
 from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
+from evoengine.evaluate.worker.forensics.lane_maxima import lane_maxima
 from evoengine.evaluate.worker.forensics.lane_totals import lane_totals
 from evoengine.evaluate.worker.forensics.padded_spread import padded_spread
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
@@ -90,6 +91,7 @@ def detailed_changes(
         yield from relaid_parts(steps, tiles)
     for step in steps:
         yield from plain_products(step, tiles)
+    yield from lane_maxima(steps, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
     yield from unscaled_sums(steps, recorder, tiles)

@@ -96,3 +96,32 @@ def test_totals_that_differ_between_columns_are_named() -> None:
     found = first_words(diagnosed("sdpa_l4", "full", mutant, seconds=9.0))  # type: ignore[arg-type]
     assert "the lanes that share a row do not have the same total" in found
     assert "leaves out keys 4..7 of every 8" in found
+
+
+WEIGHTED = OwnReference(
+    "return torch.softmax(x, dim=-1) @ v", {"M": 20, "N": 128, "K": 32},
+    {"x": ["M", "N"], "v": ["N", "K"]}, ["M", "K"],
+)  # fmt: skip
+
+
+def halves_of_a_warp(x: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A lane has a key of every 32 and a column; lanes 0..15 and 16..31 have a maximum each."""
+    tops = [torch.full((20,), -1e30).double() for _ in range(2)]
+    made = torch.zeros(20, 32).double()
+    sums = [torch.zeros(20).double() for _ in range(2)]
+    for start in range(0, 128, 32):
+        weights = []
+        for half in range(2):
+            own = x[:, start + 16 * half : start + 16 * half + 16]
+            high = torch.maximum(tops[half], own.amax(-1))
+            shrink, tops[half] = (tops[half] - high).exp(), high
+            weights.append((own - high.unsqueeze(-1)).exp())
+            sums[half] = sums[half] * shrink + weights[half].sum(-1)
+            made[:, 16 * half : 16 * half + 16] *= shrink.unsqueeze(-1)
+        made += torch.cat(weights, -1) @ v[start : start + 32]
+    return made / (sums[0] + sums[1]).unsqueeze(-1)
+
+
+def test_two_maxima_of_one_row_are_named(tmp_path: Path) -> None:
+    found = first_words(WEIGHTED.diagnosed(WEIGHTED.write(tmp_path), halves_of_a_warp))
+    assert "the two parts weigh their keys relative to different maxima" in found
