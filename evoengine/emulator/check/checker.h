@@ -51,12 +51,13 @@ typedef struct {
     ev_i32 buffer;             /* index given to ev_check_buffer, -1: none */
     ev_u32 bytes;              /* of one lane's access */
     ev_i64 offset;             /* of the first bad byte: in the buffer, shared window or frame; without a buffer: the address */
-    /* Out of bounds: bytes beyond the end (> 0) or before the start (< 0). Uninitialised shared memory: bytes of the gap in what
-       other_site wrote, 0: no gap. A write after a read of shared memory: 1 if nothing was written before the read. Async: pending
+    /* Out of bounds: bytes beyond the end (> 0) or before the start (< 0). Uninitialised shared memory: bytes of the gap between
+       what other_site and end_site wrote, 0: no gap. A write after a read of shared memory: 1 if nothing was written before the read. Async: pending
        groups that the last wait may leave, or one of the names above. */
     ev_i64 distance;
     ev_i32 thread, site;       /* the access that was found */
     ev_i32 other_thread, other_site; /* the earlier access, -1: none */
+    ev_i32 end_site, reserved; /* only of a gap */
     ev_i64 block, other_block; /* linear index; other_block -1: none */
     ev_u64 times;              /* lane accesses of this kind at these sites */
 } Finding;

@@ -111,10 +111,19 @@ def words_of(
         missing=_missing(found, line == other_line),
         distance=_distance(found),
         place=_PLACES[found.space],
-        gap=_GAP.format(bytes=found.distance, line=other_line) if found.other_site >= 0 else "",
+        gap=_gap(found, site_name),
         wait=_wait(found),
     )
     return f"{what} (block {found.block}" + (f", {found.times} times)" if found.times > 1 else ")")
+
+
+def _gap(found: Finding, site_name: Callable[[int], str]) -> str:
+    """The gap in what one line wrote; "" where two lines wrote around it, such as two arrays."""
+    if found.other_site < 0:
+        return ""
+    line = site_name(found.other_site)
+    is_one = found.end_site < 0 or site_name(found.end_site) == line
+    return _GAP.format(bytes=found.distance, line=line) if is_one else ""
 
 
 def _is_between_blocks(found: Finding) -> bool:

@@ -2,7 +2,7 @@
    two lanes of a warp, because they need a barrier of the block. */
 #include "shadow.h"
 
-_Static_assert(sizeof(Finding) == 72 && sizeof(AccessCounts) == 31 * 8 && sizeof(SiteCounts) == 5 * 8,
+_Static_assert(sizeof(Finding) == 80 && sizeof(AccessCounts) == 31 * 8 && sizeof(SiteCounts) == 5 * 8,
                "findings.py has the same layout");
 
 static ev_u32 is_same(const Finding *a, const Finding *b) {

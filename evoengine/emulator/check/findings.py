@@ -83,6 +83,8 @@ class FindingRecord(ctypes.Structure):
         ("site", ctypes.c_int32),
         ("other_thread", ctypes.c_int32),
         ("other_site", ctypes.c_int32),
+        ("end_site", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
         ("block", ctypes.c_int64),
         ("other_block", ctypes.c_int64),
         ("times", ctypes.c_uint64),
@@ -218,9 +220,9 @@ class Finding:
     # is near
     offset: int
     # Out of bounds: bytes beyond the end (> 0) or before the start (< 0). Uninitialised shared
-    # memory: bytes of the gap in what other_site wrote, 0: no gap. A write after a read of shared
-    # memory: 1 if nothing was written before the read. Copies: pending groups that the last wait of
-    # its thread may leave, or one of the names below.
+    # memory: bytes of the gap between what other_site and end_site wrote, 0: no gap. A write after
+    # a read of shared memory: 1 if nothing was written before the read. Copies: pending groups that
+    # the last wait of its thread may leave, or one of the names below.
     distance: int
     thread: int
     site: int
@@ -229,6 +231,7 @@ class Finding:
     block: int
     other_block: int
     times: int
+    end_site: int = -1  # of a gap; -1: the other site
 
     @property
     def is_early_read(self) -> bool:
@@ -251,6 +254,7 @@ class Finding:
 def to_finding(record: FindingRecord) -> Finding:
     """The finding in a C record."""
     values = {name: getattr(record, name) for name, *_ in FindingRecord._fields_}
+    del values["reserved"]
     return Finding(**{**values, "kind": FindingKind(record.kind), "space": Space(record.space)})
 
 

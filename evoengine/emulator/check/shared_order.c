@@ -15,8 +15,9 @@ static void report_shared(Checker *c, ev_u32 kind, ev_u32 warp, ev_u32 lane, ev_
     report_apart(c, kind, warp, lane, bytes, offset, 0, site, other, other_site);
 }
 
-/* Reports a read of granule g, to which nothing was written. Where it lies in a narrow gap of what one instruction wrote, such as the
-   padding of rows, that instruction is the other site, and the gap's bytes are the distance. */
+/* Reports a read of granule g, to which nothing was written. Where it lies in a narrow gap of what was written, such as the padding of
+   rows, the instruction that wrote before the gap is the other site, the one behind it the end site, and the gap's bytes are the
+   distance: a compiler may split one store into several. */
 static void report_unwritten(Checker *c, const Access *a, ev_u32 lane, ev_u32 g) {
     const SharedShadow *s = &c->shared;
     const ev_u32 most = WIDEST_GAP >> s->shift;
@@ -26,9 +27,12 @@ static void report_unwritten(Checker *c, const Access *a, ev_u32 lane, ev_u32 g)
     while (after <= most && g + after < s->granules && !(s->state[g + after] & INITIALISED))
         after++;
     const ev_u32 gap = before + after - 1;
-    const ev_u32 is_gap = before <= g && g + after < s->granules && gap <= most && site_of(s->written[g - before]) == site_of(s->written[g + after]);
-    report_apart(c, EV_UNINITIALISED, a->warp, lane, a->bytes, (ev_u64)g << s->shift, is_gap ? (ev_i64)gap << s->shift : 0, a->site, -1,
-                 is_gap ? site_of(s->written[g - before]) : -1);
+    const ev_u32 is_gap = before <= g && g + after < s->granules && gap <= most;
+    report(c, (Finding){.kind = EV_UNINITIALISED, .space = EV_SHARED, .buffer = -1, .bytes = a->bytes,
+                        .offset = (ev_i64)((ev_u64)g << s->shift), .distance = is_gap ? (ev_i64)gap << s->shift : 0,
+                        .thread = (ev_i32)(a->warp * 32 + lane), .site = (ev_i32)a->site, .other_thread = -1,
+                        .other_site = is_gap ? site_of(s->written[g - before]) : -1,
+                        .end_site = is_gap ? site_of(s->written[g + after]) : -1, .other_block = -1, .times = 1});
 }
 
 /* Reports an access to granule g, to which a copy is in flight; the distance is that of async_pending. */

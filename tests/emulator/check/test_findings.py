@@ -212,5 +212,5 @@ def test_races_between_warps_come_before_those_of_lanes() -> None:
 
 
 def test_the_structures_have_the_layout_that_c_asserts() -> None:
-    assert ctypes.sizeof(FindingRecord) == 72
+    assert ctypes.sizeof(FindingRecord) == 80
     assert len(COUNT_FIELDS) == 31

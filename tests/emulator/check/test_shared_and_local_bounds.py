@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from evoengine.emulator.check.finding_words import words_of
 from evoengine.emulator.check.findings import Access, FindingKind, Space
 from tests.emulator.check.checker_driver import FULL, CheckerDriver, on_machine, row
 
@@ -88,15 +89,16 @@ def test_a_narrow_gap_in_what_one_instruction_wrote_names_it(
     assert found.other_site == (5 if gap else -1)
 
 
-def test_what_two_instructions_wrote_has_no_gap_between(machine: CheckerDriver) -> None:
+def test_a_gap_between_two_instructions_is_one_of_their_line_alone(machine: CheckerDriver) -> None:
     machine.write(0, [0], mask=1, site=5)
     machine.write(0, [8], mask=1, site=6)
     machine.read(0, [4], mask=1, site=7)
     machine.read(0, [12], mask=1, site=8)
-    assert [(found.distance, found.other_site) for found in machine.launch.findings()] == [
-        (0, -1),
-        (0, -1),
-    ]
+    gap, behind = machine.launch.findings()
+    assert (gap.distance, gap.other_site, gap.end_site) == (4, 5, 6)
+    assert "in a gap of 4 bytes in what line 9 wrote" in words_of(gap, lambda site: "line 9")
+    assert "gap" not in words_of(gap, "line {}".format)
+    assert (behind.distance, behind.other_site) == (0, -1)
 
 
 def test_the_ends_of_shared_memory_are_no_gap(machine: CheckerDriver) -> None:

@@ -75,6 +75,15 @@ def _filled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
             lambda m, tile=tile: ~any_in_tile(~m, tile, tile),
             1.05,
         )
+        yield _mask(
+            step,
+            f"with 0 in place of the masked value inside the {tile}x{tile} tiles that the mask cuts"
+            f" ({step.words})",
+            "masked elements (keys) of the tiles on the diagonal get 0 in place of minus infinity,"
+            " so they keep a weight",
+            _zero_in_tiles(tile),
+            1.05,
+        )
         yield other(
             f"with whole {tile}x{tile} tiles masked that should be in part",
             "the mask hides whole tiles on the diagonal",
@@ -94,6 +103,15 @@ def _filled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
             lambda m, tile=tile: _rows_of(m, tile, tile - 1),
             1.04,
         )
+
+
+def _zero_in_tiles(tile: int) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        mask = args[1].expand(args[0].shape)
+        inside = mask & any_in_tile(~mask, tile, tile)
+        return func(*args, **kwargs).masked_fill(inside, 0.0)
+
+    return instead
 
 
 def _moved(mask: Mask, shift: int) -> Mask:

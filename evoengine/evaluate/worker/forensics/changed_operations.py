@@ -12,11 +12,11 @@ from evoengine.evaluate.worker.forensics.changed_step import (
     BINARY,
     UNARY,
     ChangedStep,
-    as_float64,
     change,
     first_operand,
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.evaluate.worker.forensics.scan_kinds import SCAN_KINDS, ScanKind, scanned
 
 DOING = {"mul": "multiplying", "div": "dividing", "add": "adding", "sub": "subtracting"}
 DONE = {
@@ -157,8 +157,8 @@ def other_operations(step: ReferenceStep) -> Iterator[ChangedStep]:
             1.03,
             "gelu is the other one, by tanh in place of erf or the reverse",
         )
-    if step.name in ("cumsum", "cumprod"):
-        yield from _scans(step)
+    if step.name in SCAN_KINDS:
+        yield from _scans(step, SCAN_KINDS[step.name])
     if step.name in ("maximum", "minimum", "max", "min", "amax", "amin"):
         swapped = {"maximum": "minimum", "max": "min", "amax": "amin"}
         swapped |= {value: key for key, value in swapped.items()}
@@ -223,27 +223,22 @@ _SIMILAR: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _scans(step: ReferenceStep) -> Iterator[ChangedStep]:
+def _scans(step: ReferenceStep, kind: ScanKind) -> Iterator[ChangedStep]:
     yield change(
         step,
         f"without the element itself in {step.words}",
-        lambda f, a, k: f(*a, **k) - a[0],
+        scanned(lambda x: kind.shifted(kind.scan(x), 1)),
         mistake="the scan is exclusive, not inclusive: each element itself is missing (off by one)",
     )
     yield change(
         step,
         f"from the other end in {step.words}",
-        lambda f, a, k: f(a[0].flip(scan_axis(a, k)), scan_axis(a, k)).flip(scan_axis(a, k)),
+        scanned(lambda x: kind.scan(x.flip(-1)).flip(-1)),
         mistake="the scan runs in the reverse direction",
     )
     yield change(
         step,
         f"without the first element in {step.words}",
-        lambda f, a, k: f(*a, **k) - as_float64(a[0]).narrow(scan_axis(a, k), 0, 1),
+        scanned(lambda x: kind.scan(kind.shifted(x[..., 1:], 1, more=1))),
         mistake="the first element is missing in the scan",
     )
-
-
-def scan_axis(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
-    """The axis along which a scan runs."""
-    return int(kwargs.get("dim", args[1] if len(args) > 1 else 0))

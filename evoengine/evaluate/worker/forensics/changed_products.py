@@ -19,6 +19,7 @@ from evoengine.evaluate.worker.forensics.exchanged_places import (
     axis_repeats,
     tile_mixes,
 )
+from evoengine.evaluate.worker.forensics.fragment_lanes import wrong_lanes
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.evaluate.worker.forensics.summed_terms import Times, term_choices
 from evoengine.evaluate.worker.forensics.swizzles import swizzles
@@ -44,6 +45,7 @@ def changed_products(
         return
     yield from _repeats(step, tiles)
     yield from _fragments(step, tiles)
+    yield from _lanes(step)
     yield from _swizzles(step, is_last)
 
 
@@ -103,6 +105,20 @@ def _fragments(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedSte
                 1.0,
                 f"the {what} of {named} are in the wrong order, {exchange.words}, {mixed}"
                 f"{_meeting(step, number, axis)}",
+            )
+
+
+def _lanes(step: ReferenceStep) -> Iterator[ChangedStep]:
+    for number in (1, 0):
+        named = _operand(step, number)
+        for wrong in wrong_lanes(number):
+            yield change(
+                step,
+                f"with {named} in fragments of other lanes, {wrong.words}, in {step.words}",
+                _with_operand(number, wrong.mix),
+                1.0,
+                f"the fragments of {named} are loaded for other lanes: {wrong.words}, so that"
+                " columns, rows and depths belong to another lane of mma",
             )
 
 

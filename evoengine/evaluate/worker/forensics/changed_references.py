@@ -35,11 +35,13 @@ from evoengine.evaluate.worker.forensics.reference_window import (
     ReferenceWindow,
 )
 from evoengine.evaluate.worker.forensics.rounded_inputs import rounded_inputs
+from evoengine.evaluate.worker.forensics.time_limit import TimeLimit, time_limit
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
 LEAST_SHARE = 0.4
+SHARE_OF_STEPS = 0.55  # of the time, after which the many changes of steps wait for what is implied
 LEAST_PROBED = 16  # wrong elements in a probe that can tell
 PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there is not looked at
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
@@ -62,6 +64,10 @@ BEGINNINGS = {
     "neighbouring",
     "rows",
     "inside",
+    "in",
+    "when",
+    "only",
+    "where",
 }  # of sentences, no names
 
 
@@ -76,21 +82,26 @@ class ChangedReferences:
         call: WrongCall,
         outputs: Sequence[ComparedOutput],
         tiles: Sequence[int],
+        has_scratch: bool = False,
     ) -> None:
         """`probe` is a small window in which changes are tried first; `tiles` are sizes that the
-        candidate's plan names, the likelier ones first.
+        candidate's plan names, the likelier ones first; `has_scratch` says whether it keeps
+        anything between launches or blocks.
         """
         self._recompute = recompute
         self._window = window
         self._call = call
         self._outputs = outputs
         self._tiles = tiles
+        self._has_scratch = has_scratch
         self._explained = ExplainedShare(window, outputs)
         self._probe = probe
         self._probed = self._explained if probe is window else ExplainedShare(probe, outputs)
         # absolute, as code objects name the files that are imported
         self._folder = recompute.functions.file_of(recompute.task.reference).parent.absolute()
         self.tried = 0
+        self._pause: TimeLimit | None = None
+        self._detailed: Iterator[ChangedStep] = iter(())
 
     def leads(self) -> Iterator[Lead]:
         """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
@@ -100,7 +111,9 @@ class ChangedReferences:
         elements = sum(tensor.numel() for tensor in self._call.inputs.values())
         if elements > LARGE_INPUTS:  # a change of steps is tried on windows alone
             first = [*first[1:], first[0]]
-        for group in (self._of_scalars, *first, self._of_inputs, self._of_implied):
+        self._pause = time_limit(SHARE_OF_STEPS * self._recompute.seconds)
+        last = (self._of_inputs, self._of_implied, self._of_other_steps)
+        for group in (self._of_scalars, *first, *last):
             whole = False
             for lead in group():
                 yield lead
@@ -151,8 +164,14 @@ class ChangedReferences:
         yield from self._try_all(plain_changes(self._recorded(), self._tiles))
 
     def _of_steps(self) -> Iterator[Lead]:
-        changes = detailed_changes(self._recorded(), self._tiles, self._extents())
-        yield from self._try_all(changes)
+        """As many as are tried before the search has used its share of the time."""
+        known = self._recorded(), self._tiles, self._extents(), self._has_scratch
+        self._detailed = detailed_changes(*known)
+        yield from self._try_all(self._detailed, self._pause)
+
+    def _of_other_steps(self) -> Iterator[Lead]:
+        """Those that are left."""
+        yield from self._try_all(self._detailed)
 
     def _of_implied(self) -> Iterator[Lead]:
         """What intermediate results and inputs must have been. Raises TimeUp."""
@@ -206,7 +225,12 @@ class ChangedReferences:
         self._window.compute(self._window.inputs, mode=recorder)
         return recorder
 
-    def _try_all(self, changes: Iterator[ChangedInputs] | Iterator[ChangedStep]) -> Iterator[Lead]:
+    def _try_all(
+        self,
+        changes: Iterator[ChangedInputs] | Iterator[ChangedStep],
+        pause: TimeLimit | None = None,
+    ) -> Iterator[Lead]:
+        """The leads of these changes; the rest of them is not taken where `pause` is over."""
         for change in changes:
             found = self._outcome(change)
             lead = self._lead(change, found) if found is not None else None
@@ -215,6 +239,8 @@ class ChangedReferences:
                 settled = lead.is_whole and change.weight >= 1
                 if settled and found is not None and found.spoiled < EXACT:
                     return
+            if pause is not None and pause.is_over:
+                return
 
     def _outcome(self, change: ChangedInputs | ChangedStep) -> Explained | None:
         """What a change explains; None where the reference cannot be computed with it."""
@@ -259,6 +285,11 @@ class ChangedReferences:
         self, change: ChangedInputs | ChangedStep, window: ReferenceWindow
     ) -> Tensors | None:
         if isinstance(change, ChangedStep):
+            before = change.rehearsal
+            if before is not None and not before.is_done:
+                before.is_done = True
+                mode = StepChange(self._folder, self._recompute.limit, dict(before.instead))
+                window.compute(window.inputs, mode=mode)
             mode = StepChange(self._folder, self._recompute.limit, dict(change.instead))
             return window.compute(window.inputs, mode=mode)
         if change.change is not None:

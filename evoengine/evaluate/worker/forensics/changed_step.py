@@ -30,6 +30,16 @@ MOST_TILES = 4  # of the sizes that a plan names
 Instead = Callable[..., Any]  # (func, args, kwargs) -> the step's result
 
 
+@dataclass(eq=False)
+class Rehearsal:
+    """A computation before the changed ones, in which steps are only looked at: where a change
+    needs what all calls of a step are given before the first of them has a result.
+    """
+
+    instead: Mapping[Place, Instead]
+    is_done: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class ChangedStep:
     """A change of one step, or of several that belong together."""
@@ -43,6 +53,7 @@ class ChangedStep:
     mistake: str = ""  # in the words of an engineer, without place: "bias is missing"
     # whether it counts indices that a window leaves out, so that it needs the whole case
     of_whole: bool = False
+    rehearsal: Rehearsal | None = None  # of changes that are all tried in one window
 
 
 def change(

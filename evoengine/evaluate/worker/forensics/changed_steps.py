@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from evoengine.evaluate.worker.forensics.changed_branches import changed_branches
 from evoengine.evaluate.worker.forensics.changed_conditions import changed_conditions
 from evoengine.evaluate.worker.forensics.changed_divisors import other_divisors
 from evoengine.evaluate.worker.forensics.changed_halves import changed_halves
@@ -28,15 +29,21 @@ from evoengine.evaluate.worker.forensics.changed_resampling import changed_resam
 from evoengine.evaluate.worker.forensics.changed_scans import joined_scans
 from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters
 from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax, plain_softmax
+from evoengine.evaluate.worker.forensics.changed_solves import changed_solves
 from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
+from evoengine.evaluate.worker.forensics.chunked_sums import chunked_sums
 from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
+from evoengine.evaluate.worker.forensics.lane_maxima import lane_maxima
+from evoengine.evaluate.worker.forensics.lane_totals import lane_totals
 from evoengine.evaluate.worker.forensics.padded_spread import padded_spread
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
+from evoengine.evaluate.worker.forensics.relaid_parts import relaid_parts
 from evoengine.evaluate.worker.forensics.remade_operands import remade_operands
 from evoengine.evaluate.worker.forensics.softmax_parts import softmax_of_a_part
 from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
+from evoengine.evaluate.worker.forensics.unscaled_sums import unscaled_sums
 
 
 def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[ChangedStep]:
@@ -60,12 +67,19 @@ def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[Chan
         yield from joined_scans(step, tiles)
         yield from changed_windows(step, tiles)
         yield from changed_resampling(step)
+        yield from changed_solves(step, tiles)
+    yield from changed_branches(steps, recorder)
 
 
 def detailed_changes(
-    recorder: StepRecorder, tiles: Sequence[int], extents: Mapping[str, int]
+    recorder: StepRecorder,
+    tiles: Sequence[int],
+    extents: Mapping[str, int],
+    has_scratch: bool = False,
 ) -> Iterator[ChangedStep]:
-    """The other changes, which are many; `extents` are the dimensions of the case by name."""
+    """The other changes, which are many; `extents` are the dimensions of the case by name, and a
+    kernel that `has_scratch` may keep partial results there.
+    """
     steps = steps_in_order(recorder)
     yield from unpacked_codes(steps)
     yield from changed_halves(steps)
@@ -73,13 +87,19 @@ def detailed_changes(
     numbers = {**extents, **{f"a number of the plan, {size}": size for size in tiles}}
     yield from other_divisors(steps, numbers)
     yield from of_other_rows(steps, recorder, tiles)
+    if has_scratch:
+        yield from relaid_parts(steps, tiles)
     for step in steps:
         yield from plain_products(step, tiles)
+    yield from lane_maxima(steps, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
+    yield from unscaled_sums(steps, recorder, tiles)
     yield from half_masked_softmax(steps, tiles)
     yield from padded_spread(steps, recorder, tiles)
     yield from of_some_terms(steps, tiles)
+    yield from lane_totals(steps)
+    yield from chunked_sums(steps, tiles)
     products = [step for step in steps if step.name == "matmul"]
     for step in products:
         yield from changed_products(step, tiles, is_last=step is products[-1])

@@ -26,6 +26,7 @@ def changed_windows(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chang
         yield from _borders(step)
     if step.name == "unfold":
         yield from _halos(step, tiles)
+        yield from _walks(step, tiles)
 
 
 def _borders(step: ReferenceStep) -> Iterator[ChangedStep]:
@@ -130,5 +131,55 @@ def _without_halo(tile: int, left: int, before: bool, behind: bool) -> Instead:
         view = [1] * found.dim()
         view[axis], view[-1] = count, size
         return found.masked_fill(hidden.view(view), 0)
+
+    return instead
+
+
+def _walks(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """Windows in registers that move along a stretch, filled at its start from the wrong place."""
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *HALO_TILES)):
+        for shift in (1, -1):
+            far = "too far ahead (late)" if shift > 0 else "too far back (early)"
+            yield change(
+                step,
+                f"with the window filled {far} by one at the start of every stretch of {tile} in"
+                f" {step.words}",
+                _filled_wrongly(tile, shift),
+                1.0,
+                f"the window is filled one place {far} at the start of every stretch of {tile} that"
+                " it walks along: until it has moved on, its first places are shifted by one to"
+                " their neighbours",
+            )
+        yield change(
+            step,
+            f"with zeros in the window at the start of every stretch of {tile} in {step.words}",
+            _filled_wrongly(tile, 0),
+            1.0,
+            f"the window is not filled (zeros) at the start of every stretch of {tile} that it"
+            " walks along",
+        )
+
+
+def _filled_wrongly(tile: int, shift: int) -> Instead:
+    """What a window has at its start stands `shift` places further; 0: it is zero."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        found = func(*args, **kwargs)
+        value = args[0]
+        axis, size, stride = int(args[1]), int(args[2]), int(args[3]) if len(args) > 3 else 1
+        count = found.shape[axis]
+        if count <= tile or stride != 1:
+            raise ValueError("one stretch")
+        at = torch.arange(count, device=found.device).view(-1, 1)
+        inside = torch.arange(size, device=found.device)
+        early = inside < size - 1 - at % tile
+        view = [1] * found.dim()
+        view[axis], view[-1] = count, size
+        if shift == 0:
+            return found.masked_fill(early.view(view), 0)
+        places = (at + inside + shift).clamp(0, value.shape[axis] - 1).flatten()
+        moved = value.index_select(axis, places).unflatten(axis, (count, size))
+        moved = moved.movedim(axis + 1 if axis >= 0 else axis, -1)
+        return torch.where(early.view(view), moved, found)
 
     return instead

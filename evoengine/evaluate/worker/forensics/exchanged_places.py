@@ -59,6 +59,22 @@ def axis_exchanges(tiles: Sequence[int]) -> Iterator[AxisExchange]:
             f"with every {tile} reversed",
             _within(tile, lambda at, t=tile: t - 1 - at),  # type: ignore[misc]
         )
+    for unit in (2, 4, 8):  # what a lane loads at once
+        for tile in dict.fromkeys((32, 64, 128, *tiles)):
+            for parts in (2, 4, 8, 16, 32):
+                if tile % (unit * parts) == 0 and tile // (unit * parts) > 1:
+                    whole = tile // unit
+                    yield AxisExchange(
+                        f"with every {tile} in another order, groups of {unit} interleaved by"
+                        f" {parts}: lanes that take turns in one place and lie in a row in the"
+                        " other",
+                        _within(
+                            tile,
+                            lambda at, u=unit, w=whole, p=parts: (  # type: ignore[misc]
+                                (at // u % p * (w // p) + at // u // p) * u + at % u
+                            ),
+                        ),
+                    )
     for tile in dict.fromkeys((8, 16, 32, 64, *tiles)):
         half = max(1, tile // 2)
         for first, which in ((0, "first"), (half, "second")):

@@ -87,6 +87,9 @@ class ImpliedProducts:
             step.operand(number) or f"the {('first', 'second')[number]} operand"
             for number in (0, 1)
         )
+        inner = "the inner dimension (K)"
+        if are_weights(a):
+            first, inner = "the weights of the softmax", "the keys (the inner dimension, K)"
         implied, right = value.implied, value.right
         sample = sampled_product(a, b, right, implied, is_known(value))
         if sample is None or not sample.power:
@@ -110,7 +113,7 @@ class ImpliedProducts:
             yield words, mixed[0] @ mixed[1]
         for one in pairings(sample, self._tiles):
             words = (
-                f"the elements of {first} and {second} meet wrongly along the inner dimension (K),"
+                f"the elements of {first} and {second} meet wrongly along {inner},"
                 f" {one.words(first, second)}, as with a wrong fragment layout, register or address"
             )
             yield words, one.of(a) @ b

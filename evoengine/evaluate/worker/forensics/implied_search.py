@@ -13,6 +13,7 @@ from evoengine.evaluate.worker.forensics.implied_keys import ImpliedKeys
 from evoengine.evaluate.worker.forensics.implied_products import ImpliedProducts
 from evoengine.evaluate.worker.forensics.implied_scores import ImpliedScores
 from evoengine.evaluate.worker.forensics.implied_statistics import ImpliedStatistics
+from evoengine.evaluate.worker.forensics.implied_totals import ImpliedTotals
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValues
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
@@ -60,6 +61,7 @@ class ImpliedSearch:
         inputs = ImpliedInputs(task, self._window, self._explained, worst, self._tiles, limit)
         for search in (
             ImpliedKeys(*known[:3]).leads,
+            ImpliedTotals(*known[:3]).leads,
             ImpliedProducts(*known, worst).leads,
             ImpliedScores(*known[:3]).leads,
             ImpliedStatistics(*known, self._numbers).leads,

@@ -100,7 +100,8 @@ def _investigated(
         recompute = begin()
         try:
             with _threads(1):  # windows are small: threads would wait for one another
-                for lead in _recomputed_leads(recompute, task, call, outputs, worst, tiles):
+                known_sizes = tiles, bool(known.plan.scratch)
+                for lead in _recomputed_leads(recompute, task, call, outputs, worst, *known_sizes):
                     leads.append(lead)
         except TimeUp:
             limit = f"{recompute.seconds:g} s of the processor"
@@ -175,6 +176,7 @@ def _recomputed_leads(
     outputs: Sequence[ComparedOutput],
     worst: ComparedOutput,
     tiles: Sequence[int],
+    has_scratch: bool,
 ) -> Iterator[Lead]:
     if not any(bool(one.wrong.any()) for one in outputs):
         return
@@ -187,7 +189,9 @@ def _recomputed_leads(
     probe = window.resized(PROBE)
     if not probe.works:
         probe = window
-    yield from ChangedReferences(recompute, window, probe, call, outputs, tiles).leads()
+    yield from ChangedReferences(
+        recompute, window, probe, call, outputs, tiles, has_scratch
+    ).leads()
 
 
 def _where(worst: ComparedOutput, region: ErrorRegion) -> Lead:

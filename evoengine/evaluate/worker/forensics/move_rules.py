@@ -52,7 +52,32 @@ def move_rules(
         if extent < 2:
             continue
         yield from _along(shape, axis, axes, list(shifts))
+    yield from _crosswise(shape)
     yield from _leading_dimensions(shape, axes, hints)
+
+
+def _crosswise(shape: tuple[int, ...]) -> Iterator[MoveRule]:
+    """The two tiles off the diagonal of every four in each other's place."""
+    if len(shape) < 2:
+        return
+    for tile in (16, 8, 32, 64):
+        if min(shape[-2:]) < 2 * tile:
+            continue
+
+        def move(at: Places, tile: int = tile) -> torch.Tensor:
+            row, column = at[-2], at[-1]
+            crossed = row // tile % 2 != column // tile % 2
+            turn = torch.where(row // tile % 2 == 0, tile, -tile)
+            row, column = row + crossed * turn, column - crossed * turn
+            inside = (row < shape[-2]) & (column < shape[-1])
+            rows, columns = row.clamp_max(shape[-2] - 1), column.clamp_max(shape[-1] - 1)
+            return _flat([*at[:-2], rows, columns], shape).masked_fill(~inside, -1)
+
+        words = (
+            f"of every four {tile}x{tile} tiles (fragments) the two off the diagonal are exchanged,"
+            " rows of tiles taken for columns"
+        )
+        yield MoveRule(words, move)
 
 
 def _swaps(shape: tuple[int, ...], axes: Sequence[str]) -> Iterator[MoveRule]:

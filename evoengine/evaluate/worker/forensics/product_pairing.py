@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from evoengine.evaluate.worker.forensics.exchanged_places import axis_exchanges
+from evoengine.evaluate.worker.forensics.exchanged_places import axis_exchanges, axis_repeats
 from evoengine.evaluate.worker.forensics.implied_terms import CountedTerms, counted_terms
 
 FITTED = 0.03  # of the squared difference that may be left
@@ -139,7 +139,7 @@ class Pairing:
         order = (read[:, None] * self.width + torch.arange(self.width)).flatten()
         if torch.equal(order, torch.arange(block - 1, -1, -1)):
             return f"with every {block} in reverse order (along K)"
-        for exchange in axis_exchanges((block,)):
+        for exchange in (*axis_exchanges((block,)), *axis_repeats((self.width,))):
             # as a is mixed: place i of b meets the place of a that holds i there
             if torch.equal(exchange.source(block), order):
                 return f"{exchange.words} (along K)"

@@ -43,6 +43,12 @@ def term_choices(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
             lambda at, n, s=size: at < s,  # type: ignore[misc]
             0.99,
         )
+    for size in dict.fromkeys((*tiles, 16, 32, 64)):
+        yield TermChoice(
+            f"adds the last tile of {size} {many} (or its rest) only, as sums that are set to zero"
+            " in every tile do: what earlier tiles added is lost",
+            lambda at, n, s=size: at >= (n - 1) // s * s,  # type: ignore[misc]
+        )
     yield from _repeated(tiles, noun)
     yield from _exchanged(many)
     yield from _overlapping(noun)

@@ -175,6 +175,19 @@ def softplus(x: Tensor) -> Tensor:
     return (1 + x.exp()).log()
 
 
+def elu(x: Tensor, alpha: float = 1.0, **_inplace: Any) -> Tensor:
+    """As torch's elu."""
+    exponential = x.clamp_max(0).exp()
+    negative = alpha * (exponential - 1)
+    return torch.where(x > 0, x, negative)
+
+
+def leaky_relu(x: Tensor, negative_slope: float = 0.01, **_inplace: Any) -> Tensor:
+    """As torch's leaky_relu."""
+    negative = x * negative_slope
+    return torch.where(x > 0, x, negative)
+
+
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """As torch's gelu."""
     if approximate == "tanh":
@@ -260,6 +273,8 @@ WRITTEN_OUT: Mapping[str, Callable[..., Tensor]] = {
     "std": standard_deviation,
     "silu": silu,
     "softplus": softplus,
+    "elu": elu,
+    "leaky_relu": leaky_relu,
     "gelu": gelu,
     "linear": linear,
     "addmm": addmm,

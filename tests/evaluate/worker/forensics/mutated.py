@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from evoengine.candidate.binding import BoundLaunch, CasePlan
+from evoengine.candidate.binding import BoundLaunch, CasePlan, ScratchBuffer
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs
 from evoengine.evaluate.worker.forensics.investigation import Circumstances, investigate
@@ -113,13 +113,18 @@ def _poisoned(value: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
     return value if not bool(where.any()) else flat.view(value.dtype).view(value.shape)
 
 
-def plan_of(case: str, macros: Mapping[str, int] | None = None, threads: int = 256) -> CasePlan:
+def plan_of(
+    case: str,
+    macros: Mapping[str, int] | None = None,
+    threads: int = 256,
+    scratch: Mapping[str, ScratchBuffer] | None = None,
+) -> CasePlan:
     launch = BoundLaunch(kernel="k", grid=(8,), block=(threads,), shared_bytes=0, args=())
     return CasePlan(
         case=case,
         hidden=False,
         macros={key: str(value) for key, value in (macros or {}).items()},
-        scratch={},
+        scratch=dict(scratch or {}),
         launches=(launch,),
     )
 

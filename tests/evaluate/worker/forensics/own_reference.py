@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import yaml
 
+from evoengine.candidate.binding import ScratchBuffer
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.forensics.investigation import Circumstances, investigate
@@ -59,7 +60,11 @@ class OwnReference:
         return path
 
     def diagnosed(
-        self, path: Path, mutant: Mutant, macros: Mapping[str, int] | None = None
+        self,
+        path: Path,
+        mutant: Mutant,
+        macros: Mapping[str, int] | None = None,
+        scratch: Mapping[str, ScratchBuffer] | None = None,
     ) -> Forensics:
         """What forensics finds out about an output that `mutant` computes in float64 from what the
         reference is given; the output must fail its check.
@@ -86,7 +91,7 @@ class OwnReference:
             poison=0xFF,
         )
         known = CaseCheck(case="plain", hidden=False, ok=False, sets=(check,))
-        circumstances = Circumstances(plan=plan_of("plain", macros), check=known)
+        circumstances = Circumstances(plan=plan_of("plain", macros, scratch=scratch), check=known)
         return investigate(task, functions, call, circumstances, 60.0)
 
 

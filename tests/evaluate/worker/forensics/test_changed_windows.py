@@ -36,6 +36,24 @@ def tiles(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return torch.cat([conv1d(pad(one, (3, 0)), weight) for one in x.split(64, -1)], -1)
 
 
+SUMS = OwnReference(
+    "return torch.nn.functional.pad(x, (2, 2)).unfold(1, 5, 1).sum(-1)",
+    {"N": 4, "L": 150}, {"x": ["N", "L"]}, ["N", "L"],
+)  # fmt: skip
+
+
+def walked(x: torch.Tensor) -> torch.Tensor:
+    """Five values in registers, which at the start of every 32 begin one place too far."""
+    wide, out = pad(x, (2, 4)), torch.empty_like(x)
+    for start in range(0, x.shape[-1], 32):
+        window = [wide[:, start + 1 + j] for j in range(4)]
+        for at in range(start, min(start + 32, x.shape[-1])):
+            window.append(wide[:, at + 4])
+            out[:, at] = torch.stack(window).sum(0)
+            window.pop(0)
+    return out
+
+
 PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
     "edge repeated": (
         IMAGES,
@@ -58,6 +76,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
         lambda x, weight: conv1d(pad(x, (3, 0)), weight.flip(-1)),
         "in reverse order",
     ),
+    "begun too far": (SUMS, walked, "filled one place too far ahead"),
     "no halo": (WAVES, tiles, "The halo before every tile of 64 is missing"),
 }
 

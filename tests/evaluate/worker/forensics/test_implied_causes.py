@@ -71,10 +71,10 @@ ATTENTION_AND_PRODUCTS: dict[str, tuple[str, str, Mutant, str]] = {
     "registers of q": (
         "sdpa_l4", "full",
         lambda t, s: attention(t, s, q=t["q"][..., registers(64)]),
-        "meet wrongly in the products of queries and keys, in every 16 places",
+        "meet wrongly in the products of queries and keys, with every 16 in another order",
     ),
     "registers of b": (
-        "matmul_fp16", "flat", product_of(registers(512)), "in every 16 places of K",
+        "matmul_fp16", "flat", product_of(registers(512)), "with every 16 in another order",
     ),
     "a tile that is a step behind": (
         "matmul_fp16", "square", product_of(tile_before(128, 32)),

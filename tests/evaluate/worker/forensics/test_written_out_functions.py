@@ -34,6 +34,8 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "silu": (functional.silu, (ROWS,), {}),
     "softplus": (functional.softplus, (ROWS,), {}),
     "gelu": (functional.gelu, (ROWS,), {"approximate": "tanh"}),
+    "elu": (functional.elu, (ROWS, 0.7), {}),
+    "leaky_relu": (functional.leaky_relu, (ROWS,), {"negative_slope": 0.2}),
     "linear": (functional.linear, (ROWS, drawn(5, 8), drawn(5)), {}),
     "addmm": (torch.addmm, (drawn(5), ROWS, drawn(8, 5)), {"alpha": 2.0}),
     "scaled_dot_product_attention": (
