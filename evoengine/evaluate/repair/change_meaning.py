@@ -11,6 +11,8 @@ from evoengine.evaluate.repair.number_words import number_words
 from evoengine.evaluate.repair.place_meanings import PLACE_MEANINGS, fixed, shown
 
 _OPERATOR = re.compile(r"[-+*/]?=")
+_IN_FIRST_ROUND = re.compile(r"(\w+) == 0")
+_OF_THREADS = re.compile(r"(?i)lane|thread|tid|warp|block")
 _NARROW = re.compile(r"half|bfloat|fp8|e4m3|e5m2|0xffff")
 
 
@@ -93,6 +95,21 @@ def _whole_tiles(text: ChangedText) -> str:
         "only whole tiles are taken: the last, incomplete tile (the tail) is"
         f" {what}, in {text.where}"
     )
+
+
+def _condition_negated(text: ChangedText) -> str:
+    return f"the condition {shown(text.old)} is the wrong way round (inverted) in {text.where}"
+
+
+def _condition_dropped(text: ChangedText) -> str:
+    words = "a condition is too many, so that some are left out"
+    first = _IN_FIRST_ROUND.fullmatch(text.old.strip())
+    if first and not _OF_THREADS.search(first[1]):
+        words += (
+            f": it is done only where {first[0]}, in the first round, so that later ones find what"
+            " earlier ones left (stale, not cleared or set again)"
+        )
+    return f"{words}, in {text.where}"
 
 
 def _comparison(text: ChangedText) -> str:
@@ -285,8 +302,8 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("factor too many", _too_many),
     ("term too many", _too_many),
     ("condition too many", fixed("a condition is too many, so that some are left out, in")),
-    ("condition dropped", fixed("a condition is too many, so that some are left out, in")),
-    ("condition", fixed("the condition is wrong in")),
+    ("condition dropped", _condition_dropped),
+    ("condition negated", _condition_negated),
     ("factor of another", _missing),
     ("factor of too many", fixed("the factor is applied to one term too many in")),
     ("factor missing", _missing),
@@ -322,6 +339,7 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("square of another", _square),
     ("square not centred", _square),
     ("condition of a value", fixed("what must not count is counted (a guard is missing) in")),
+    ("condition", fixed("the condition is wrong in")),
     ("bound of a condition", fixed("a bound is missing: what is beyond the end counts too, in")),
     ("bound missing", fixed("a bound is missing (min or max), so that it runs over the end, in")),
     ("clamp missing", fixed("a limit is missing, the value is not clamped, in")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evoengine.evaluate.repair.change_meaning import _MEANINGS
 from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.name_roles import role_of
 from evoengine.evaluate.repair.repair_finding import finding
@@ -45,6 +46,28 @@ def test_the_sentence_says_what_was_wrong(replaced: tuple[str, str], said: str) 
     assert "every output of every case is right:" in told.sentence
 
 
+@pytest.mark.parametrize(
+    ("kind", "old", "said"),
+    [
+        ("condition negated", "c == 0", "is the wrong way round (inverted)"),
+        ("condition dropped", "c == 0", "only where c == 0, in the first round"),
+        (
+            "condition dropped",
+            "lane == 0",
+            "a condition is too many, so that some are left out, in",
+        ),
+        ("condition of a value missing", "value", "a guard is missing"),
+        ("condition added", "c == 0", "the condition is wrong"),
+    ],
+)
+def test_what_a_changed_condition_means(kind: str, old: str, said: str) -> None:
+    wrong = candidate(("        top = fmaxf(top, value);", "        if (c == 0) top = value;"))
+    changes = [change for change, _ in ordered_changes(wrong)]
+    of_kind = [it for it in changes if it.kind == kind and wrong.source[it.start : it.end] == old]
+    told = finding(wrong, FoundRepairs(changes=of_kind[:1]))
+    assert told is not None and said in told.sentence
+
+
 def test_other_changes_are_counted() -> None:
     wrong = candidate(("int step = 16;", "int step = 8;"))
     changes = [change for change, _ in ordered_changes(wrong)][:3]
@@ -71,3 +94,9 @@ def test_without_a_change_there_is_no_finding() -> None:
 )
 def test_names_say_what_they_stand_for(name: str, role: str) -> None:
     assert role_of(name) == role
+
+
+def test_no_kind_of_change_is_told_in_the_words_of_a_more_general_one() -> None:
+    beginnings = [beginning for beginning, _ in _MEANINGS]
+    for number, beginning in enumerate(beginnings):
+        assert not [one for one in beginnings[:number] if beginning.startswith(one)], beginning
