@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,13 +36,23 @@ def _mask(
     return ChangedStep(DiagnosisKind.mask, words, {step.place: instead}, weight, mistake=mistake)
 
 
+def _remade(
+    step: ReferenceStep,
+    words: str,
+    mistake: str,
+    remade: Any,  # of the right mask
+    weight: float = 1.06,
+) -> ChangedStep:
+    """The step with another mask, made of the right one."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        return func(args[0], remade(args[1]), *args[2:], **kwargs)
+
+    return _mask(step, f"{words} ({step.words})", mistake, instead, weight)
+
+
 def _filled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
-    def other(words: str, mistake: str, remade: Any, weight: float = 1.06) -> ChangedStep:
-        def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-            return func(args[0], remade(args[1]), *args[2:], **kwargs)
-
-        return _mask(step, f"{words} ({step.words})", mistake, instead, weight)
-
+    other = partial(_remade, step)
     yield _mask(step, f"without the mask ({step.words})", "the mask is missing", first_operand)
     yield other("with the mask inverted", "the mask is inverted", torch.logical_not)
     yield _mask(
@@ -69,40 +80,46 @@ def _filled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
             lambda m, shift=shift: _moved(m, shift),
         )
     for tile in dict.fromkeys((*tiles[:MOST_TILES], *MASK_TILES)):
-        yield other(
-            f"with the mask missing inside the {tile}x{tile} tiles that it cuts",
-            "the mask is missing in the tiles on the diagonal",
-            lambda m, tile=tile: ~any_in_tile(~m, tile, tile),
-            1.05,
-        )
-        yield _mask(
-            step,
-            f"with 0 in place of the masked value inside the {tile}x{tile} tiles that the mask cuts"
-            f" ({step.words})",
-            "masked elements (keys) of the tiles on the diagonal get 0 in place of minus infinity,"
-            " so they keep a weight",
-            _zero_in_tiles(tile),
-            1.05,
-        )
-        yield other(
-            f"with whole {tile}x{tile} tiles masked that should be in part",
-            "the mask hides whole tiles on the diagonal",
-            lambda m, tile=tile: any_in_tile(m, tile, tile),
-            1.05,
-        )
-        yield other(
-            f"with the mask of the first row of every {tile} for all of them",
-            "the mask is that of another row of the tile",
-            lambda m, tile=tile: _rows_of(m, tile, 0),
-            1.04,
-        )
-        yield other(
-            f"with the mask of the last row of every {tile} for all of them",
-            "the mask is that of another row of the tile: later elements are seen up to the end of"
-            " the tile",
-            lambda m, tile=tile: _rows_of(m, tile, tile - 1),
-            1.04,
-        )
+        yield from _in_tiles(step, tile)
+
+
+def _in_tiles(step: ReferenceStep, tile: int) -> Iterator[ChangedStep]:
+    """Masks that are wrong in the tiles that they cut."""
+    other = partial(_remade, step)
+    yield other(
+        f"with the mask missing inside the {tile}x{tile} tiles that it cuts",
+        "the mask is missing in the tiles on the diagonal",
+        lambda m: ~any_in_tile(~m, tile, tile),
+        1.05,
+    )
+    yield _mask(
+        step,
+        f"with 0 in place of the masked value inside the {tile}x{tile} tiles that the mask cuts"
+        f" ({step.words})",
+        "masked elements (keys) of the tiles on the diagonal get 0 in place of minus infinity,"
+        " so they keep a weight",
+        _zero_in_tiles(tile),
+        1.05,
+    )
+    yield other(
+        f"with whole {tile}x{tile} tiles masked that should be in part",
+        "the mask hides whole tiles on the diagonal",
+        lambda m: any_in_tile(m, tile, tile),
+        1.05,
+    )
+    yield other(
+        f"with the mask of the first row of every {tile} for all of them",
+        "the mask is that of another row of the tile",
+        lambda m: _rows_of(m, tile, 0),
+        1.04,
+    )
+    yield other(
+        f"with the mask of the last row of every {tile} for all of them",
+        "the mask is that of another row of the tile: later elements are seen up to the end of"
+        " the tile",
+        lambda m: _rows_of(m, tile, tile - 1),
+        1.04,
+    )
 
 
 def _zero_in_tiles(tile: int) -> Instead:

@@ -189,6 +189,11 @@ def names_of(group: Sequence[ReferenceStep]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def all_and_each(steps: Sequence[ReferenceStep]) -> list[tuple[ReferenceStep, ...]]:
+    """All of `steps`, as where they share a function, and then each by itself."""
+    return [tuple(steps)] * (len(steps) > 1) + [(step,) for step in steps]
+
+
 def together(
     group: Sequence[ReferenceStep], words: str, instead: Instead, mistake: str, weight: float = 1.0
 ) -> ChangedStep:

@@ -55,40 +55,42 @@ def changed_solves(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Change
         lambda row, column, apart: (column > 0) | (apart == 0),
     )
     for size in dict.fromkeys((*tiles, *SIZES)):
-        for words, mistake, counted in (
-            (
-                f"of which rows at a distance of {size}..{2 * size - 1} of every {2 * size} from"
-                " the diagonal do not count",
-                f"the update of the rows below passes over every second group of {size} rows: the"
-                f" stride of its loop is {2 * size}, not {size}, so that they miss products with"
-                " the solved row",
-                lambda row, column, apart, s=size: (apart == 0) | ((apart - 1) // s % 2 == 0),
-            ),
-            (
-                f"of which only the first {size} rows below the diagonal count",
-                f"only the first {size} rows below a solved one are updated: the others miss the"
-                " product with it (a loop over them is missing)",
-                lambda row, column, apart, s=size: apart <= s,
-            ),
-            (
-                f"of which only blocks of {size} on the diagonal count",
-                f"the products with the unknowns of earlier blocks (tiles of {size}) are left out",
-                lambda row, column, apart, s=size: row // s == column // s,
-            ),
-            (
-                f"of which blocks of {size} on the diagonal count by their diagonal alone",
-                f"inside of a block of {size} the products with unknowns solved before are left"
-                " out",
-                lambda row, column, apart, s=size: (row // s != column // s) | (apart == 0),
-            ),
-            (
-                f"of which only the last block of {size} before each row's own counts beside it",
-                f"only the block (tile of {size}) just before counts in each sum: the products with"
-                " the unknowns of earlier blocks are lost",
-                lambda row, column, apart, s=size: row // s - column // s <= 1,
-            ),
-        ):
+        for words, mistake, counted in _of_blocks(size):
             yield _counted(step, words, mistake, counted)
+
+
+def _of_blocks(s: int) -> Iterator[tuple[str, str, Counted]]:
+    """Words, mistake and the coefficients that count, of blocks of `s` rows."""
+    yield (
+        f"of which rows at a distance of {s}..{2 * s - 1} of every {2 * s} from"
+        " the diagonal do not count",
+        f"the update of the rows below passes over every second group of {s} rows: the"
+        f" stride of its loop is {2 * s}, not {s}, so that they miss products with"
+        " the solved row",
+        lambda row, column, apart: (apart == 0) | ((apart - 1) // s % 2 == 0),
+    )
+    yield (
+        f"of which only the first {s} rows below the diagonal count",
+        f"only the first {s} rows below a solved one are updated: the others miss the"
+        " product with it (a loop over them is missing)",
+        lambda row, column, apart: apart <= s,
+    )
+    yield (
+        f"of which only blocks of {s} on the diagonal count",
+        f"the products with the unknowns of earlier blocks (tiles of {s}) are left out",
+        lambda row, column, apart: row // s == column // s,
+    )
+    yield (
+        f"of which blocks of {s} on the diagonal count by their diagonal alone",
+        f"inside of a block of {s} the products with unknowns solved before are left out",
+        lambda row, column, apart: (row // s != column // s) | (apart == 0),
+    )
+    yield (
+        f"of which only the last block of {s} before each row's own counts beside it",
+        f"only the block (tile of {s}) just before counts in each sum: the products with"
+        " the unknowns of earlier blocks are lost",
+        lambda row, column, apart: row // s - column // s <= 1,
+    )
 
 
 def _counted(step: ReferenceStep, words: str, mistake: str, counted: Counted) -> ChangedStep:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from evoengine.evaluate.worker.forensics.changed_reductions import all_and_each
 from evoengine.evaluate.worker.forensics.changed_step import (
     MOST_TILES,
     ChangedStep,
@@ -59,12 +60,9 @@ def chunked_sums(steps: Sequence[ReferenceStep], tiles: Sequence[int]) -> Iterat
         for step in steps
         if step.name in ("sum", "matmul") and masks and step.order > min(masks)
     ]
-    groups = [(step,) for step in behind]
-    if len(behind) > 1:
-        groups.insert(0, tuple(behind))  # type: ignore[arg-type]
     for chunk in dict.fromkeys((*tiles[:MOST_TILES], *CHUNKS)):
         for said, counted in CHOICES:
-            for group in groups:
+            for group in all_and_each(behind):
                 names = " and ".join(_called(step) for step in group)
                 changes: Mapping[Place, Instead] = {
                     step.place: _in_chunks(chunk, counted) for step in group

@@ -46,11 +46,8 @@ class ImpliedKeys:
 
     def leads(self) -> Iterator[Lead]:
         """A lead for each product with weights of a softmax. Raises TimeUp."""
-        for step in steps_in_order(self._recorder):
-            if step.name == "matmul":
-                fit = self._implied.fitted([Site(step.place)])
-                if fit is not None and are_weights(fit.values[0].args[0]):
-                    yield from self._of(step, fit.values[0])
+        for step, value in products_with_weights(self._implied, self._recorder):
+            yield from self._of(step, value)
 
     def _of(self, step: ReferenceStep, value: ImpliedValue) -> Iterator[Lead]:
         weights, values = value.args[0].cpu(), value.args[1].cpu()
@@ -94,6 +91,19 @@ class ImpliedKeys:
                 yield f"{'; '.join(said[:2])}{'; and so on' if len(said) > 2 else ''}", whole
             elif said:
                 yield f"in each tile of {size} rows other keys are left out or counted twice", whole
+
+
+def products_with_weights(
+    implied: ImpliedValues, recorder: StepRecorder
+) -> Iterator[tuple[ReferenceStep, ImpliedValue]]:
+    """The products whose first operand is the weights of a softmax, with what each must have been.
+    Raises TimeUp.
+    """
+    for step in steps_in_order(recorder):
+        if step.name == "matmul":
+            fit = implied.fitted([Site(step.place)])
+            if fit is not None and are_weights(fit.values[0].args[0]):
+                yield step, fit.values[0]
 
 
 def are_weights(value: torch.Tensor) -> bool:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import torch
 
 from evoengine.evaluate.worker.forensics.explained_share import ExplainedShare
-from evoengine.evaluate.worker.forensics.implied_keys import are_weights
+from evoengine.evaluate.worker.forensics.implied_keys import products_with_weights
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValue, ImpliedValues, Site
 from evoengine.evaluate.worker.forensics.lead import Lead, step_lead
 from evoengine.evaluate.worker.forensics.reference_steps import (
     ReferenceStep,
     StepRecorder,
-    steps_in_order,
 )
+from evoengine.evaluate.worker.forensics.softmax_weights import in_turn
 
 COLUMNS = (2, 4, 8, 1, 16, 32)  # neighbouring ones of a lane
 KEYS = (8, 4, 2, 1, 16, 32)
@@ -54,11 +54,8 @@ class ImpliedTotals:
 
     def leads(self) -> Iterator[Lead]:
         """At most one lead for each product with weights of a softmax. Raises TimeUp."""
-        for step in steps_in_order(self._recorder):
-            if step.name == "matmul":
-                fit = self._implied.fitted([Site(step.place)])
-                if fit is not None and are_weights(fit.values[0].args[0]):
-                    yield from self._of(step, fit.values[0])
+        for step, value in products_with_weights(self._implied, self._recorder):
+            yield from self._of(step, value)
 
     def _of(self, step: ReferenceStep, value: ImpliedValue) -> Iterator[Lead]:
         right = value.right.reshape(-1, value.right.shape[-1])
@@ -75,7 +72,7 @@ class ImpliedTotals:
                 if counts is None:
                     continue
                 made = _sums(rows, keys, lanes) @ counts.T
-                at = torch.arange(right.shape[1]) // totals.columns % totals.lanes
+                at = in_turn(totals.columns, totals.lanes)(right.shape[1])
                 product = (right / made[:, at]).view(value.right.shape)
                 outputs = self._implied.with_values({Site(step.place): product})
                 found = outputs and self._explained.of(outputs)
@@ -119,7 +116,7 @@ def _totals(right: torch.Tensor, implied: torch.Tensor) -> _Totals | None:
 
 def _sums(rows: torch.Tensor, keys: int, lanes: int) -> torch.Tensor:
     """The weights of each lane that takes `keys` neighbours in turn, (rows, lanes)."""
-    lane = torch.arange(rows.shape[1]) // keys % lanes
+    lane = in_turn(keys, lanes)(rows.shape[1])
     return rows @ torch.nn.functional.one_hot(lane, lanes).to(rows.dtype)
 
 

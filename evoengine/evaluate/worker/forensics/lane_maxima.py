@@ -15,6 +15,7 @@ import torch
 
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep, Instead
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.evaluate.worker.forensics.softmax_weights import in_turn
 from evoengine.records import DiagnosisKind
 
 LOWEST = -1e30
@@ -68,7 +69,7 @@ def _pair(keys: int, columns: int, tile: int, splits: int) -> tuple[Instead, Ins
             raise ValueError("that would take too long")
         extent = scores.shape[-1]
         size = -(-extent // splits)
-        lane = torch.arange(values.shape[-1], device=values.device) // columns % 2
+        lane = in_turn(columns, 2)(values.shape[-1]).to(values.device)
         parts = [
             _one_part(scores[..., at : at + size], values[..., at : at + size, :], keys, tile, lane)
             for at in range(0, extent, size)
@@ -94,7 +95,7 @@ def _one_part(
     made = scores.new_zeros(*rows, values.shape[-1])
     for start in range(0, scores.shape[-1], tile):
         own = scores[..., start : start + tile]
-        half = torch.arange(own.shape[-1], device=own.device) // keys % 2
+        half = in_turn(keys, 2)(own.shape[-1]).to(own.device)
         first = half == 0
         found = torch.stack(
             [own.masked_fill(~chosen, LOWEST).amax(-1) for chosen in (first, ~first)],

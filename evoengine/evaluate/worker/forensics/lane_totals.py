@@ -12,13 +12,18 @@ from typing import Any
 
 import torch
 
-from evoengine.evaluate.worker.forensics.changed_reductions import names_of, together
+from evoengine.evaluate.worker.forensics.changed_reductions import (
+    all_and_each,
+    names_of,
+    together,
+)
 from evoengine.evaluate.worker.forensics.changed_step import (
     ChangedStep,
     Instead,
     is_last_axis,
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.evaluate.worker.forensics.softmax_weights import in_turn
 
 LANES = (32, 4, 8, 16, 2)  # that share a row
 WIDTHS = (1, 4, 8, 2)  # neighbouring elements of one lane
@@ -29,11 +34,7 @@ def lane_totals(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
     """The changes of reductions whose results are broadcast to the rows that they are made of: all
     together, as by a function that they share, and each by itself.
     """
-    reduced = [step for step in steps if step.name in REDUCED]
-    groups = [(step,) for step in reduced]
-    if len(reduced) > 1:
-        groups.insert(0, tuple(reduced))  # type: ignore[arg-type]
-    for group in groups:
+    for group in all_and_each([step for step in steps if step.name in REDUCED]):
         for width, lanes in itertools.product(WIDTHS, LANES):
             for words, counts in lane_counts(lanes).items():
                 yield together(
@@ -92,8 +93,8 @@ def _by_lane(counts: torch.Tensor, width: int) -> Instead:
         extent = value.shape[-1]
         if not is_last_axis(args, kwargs) or right.dim() != value.dim() or extent <= lanes:
             raise ValueError("not along a row")
-        lane = torch.arange(extent, device=value.device) // width % lanes
-        seen = counts[:, lane.cpu()].to(value.device)  # how often each lane counts each element
+        lane = in_turn(width, lanes)(extent)
+        seen = counts[:, lane].to(value.device)  # how often each lane counts each element
         if name in ("sum", "mean"):
             own = value @ seen.to(value.dtype).T
             own = own / extent if name == "mean" else own
@@ -102,6 +103,6 @@ def _by_lane(counts: torch.Tensor, width: int) -> Instead:
             filler = float("-inf") if name == "amax" else float("inf")
             many = value.unsqueeze(-2).masked_fill(hidden, filler)
             own = many.amax(-1) if name == "amax" else many.amin(-1)
-        return own[..., lane]
+        return own[..., lane.to(value.device)]
 
     return instead
