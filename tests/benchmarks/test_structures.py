@@ -33,8 +33,7 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.config import CHECKS
 from evoengine.emulator.emulator_errors import Unsupported
 from evoengine.emulator.targets import find
-from evoengine.emulator.timing_model.counts import Counts
-from evoengine.emulator.timing_model.memory_traffic import SECTOR_BYTES
+from evoengine.emulator.timing_model.counts import SECTOR_BYTES, Counts
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.device.worker_device import emulator_device
 from evoengine.evaluate.local_executor import LocalExecutor

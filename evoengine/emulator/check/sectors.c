@@ -137,13 +137,15 @@ static ev_u32 is_first_load(Checker *c, ev_u32 warp, ev_u64 key, ev_u32 is_commo
 ev_u32 sectors_of_warp(Checker *c, ev_u32 warp, ev_u32 site, const ev_u64 *sectors, ev_u32 count) {
     LoadLog *log = &c->log;
     const ev_u32 time = ++log->times[warp];
+    ev_u64 common = 0; /* a bit for each sector: one access has 64 at most */
+    lock(&c->launch->lock);
+    for (ev_u32 i = 0; i < count; i++)
+        common |= (ev_u64)is_of_others(c->launch, sectors[i]) << i;
+    unlock(&c->launch->lock);
     ev_u32 fresh = 0;
     for (ev_u32 i = 0; i < count; i++) {
         const ev_u64 own = sectors[i] | (ev_u64)warp << WARP_BITS;
-        lock(&c->launch->lock);
-        const ev_u32 is_common = is_of_others(c->launch, sectors[i]);
-        unlock(&c->launch->lock);
-        if (!is_first_load(c, warp, own, is_common))
+        if (!is_first_load(c, warp, own, common >> i & 1))
             continue;
         if (log->used == log->capacity && !grow_log(log))
             return !fresh;

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+SECTOR_BYTES = 32  # what L2 and DRAM move at a time
+
 
 def _nothing() -> Mapping[str, float]:
     return {}

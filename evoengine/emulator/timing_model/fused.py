@@ -65,9 +65,10 @@ class _Block:
             if kind == "pred" and (item.op in _LOGIC or item.op == "not"):
                 self._drop(item)
             elif item.op in ("add", "sub") and kind in _PAIRS:
-                for name in self._parts(item, _is_product):
+                parts = self._parts(item, _is_product)
+                for name in parts:
                     products.setdefault(name, []).append(item)
-                if not self._parts(item, _is_product):
+                if not parts:
                     self._take(item, _is_wide_shift)
             elif item.op in ("add", "sub") and kind in _WORDS:
                 if self._take(item, _is_sum):

@@ -13,7 +13,7 @@ from evoengine.emulator.analyse.registers import read, written
 from evoengine.emulator.check.findings import AccessCounts
 from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.timing_model.alignment import alignments
-from evoengine.emulator.timing_model.counts import CodePiece, Counts, CountsBuilder
+from evoengine.emulator.timing_model.counts import SECTOR_BYTES, CodePiece, Counts, CountsBuilder
 from evoengine.emulator.timing_model.dependency_chains import Step
 from evoengine.emulator.timing_model.diverging_code import diverging_code
 from evoengine.emulator.timing_model.fused import fused
@@ -30,8 +30,6 @@ from evoengine.emulator.timing_model.work_queues import takes_work
 
 if TYPE_CHECKING:
     from evoengine.emulator.device import LaunchReport
-
-SECTOR_BYTES = 32
 
 
 def counts_from_reports(

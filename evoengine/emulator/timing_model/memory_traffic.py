@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evoengine.emulator.targets import WARP, TargetGpu
-from evoengine.emulator.timing_model.counts import Counts
+from evoengine.emulator.timing_model.counts import SECTOR_BYTES, Counts
 from evoengine.emulator.timing_model.occupancy import Occupancy
 
-SECTOR_BYTES = 32
 # from L2 to one SM: Jia et al., arXiv 1903.07486; later papers measure no more
 L2_BYTES_PER_CLOCK = 64
 # sectors that L2 reads in the time in which it looks up a line, of which lanes that are far from
