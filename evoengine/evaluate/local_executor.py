@@ -191,8 +191,7 @@ class LocalExecutor:
             )
         phases_s = {"compile": time.monotonic() - started}
         # many compile at once; the device takes them as they were asked for, as they settle
-        job = self._judging_job(compiled, verify, search, sittings)
-        job = job.model_copy(update={"number": number})
+        job = self._judging_job(compiled, number, verify, search, sittings)
         if self.beside is not None:
             self.beside.begin(candidate)
         report = report_without_sizes(await self.device.run(job, progress, verify))
@@ -224,7 +223,12 @@ class LocalExecutor:
         )
 
     def _judging_job(
-        self, compiled: CompiledCandidate, verify: bool, search: SearchBar | None, sittings: int
+        self,
+        compiled: CompiledCandidate,
+        number: int,
+        verify: bool,
+        search: SearchBar | None,
+        sittings: int,
     ) -> Job:
         assert self._environment is not None
         # where times are modelled one process does everything, and a launch takes seconds
@@ -240,6 +244,7 @@ class LocalExecutor:
             scored_only=search is not None,
             sittings=sittings,
             candidate=compiled.code_digest,
+            number=number,
             checked=not verify,
         )
 

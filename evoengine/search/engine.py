@@ -409,18 +409,18 @@ class Engine:
         if self.environment.is_modelled:
             return True
         finals = FinalVerdicts(self.store, self.executor, self.now, self._progress)
-        rows = dict[int, VerdictRow]()
-        missing = finals.missing(self.population.elites)
+        rows = list[VerdictRow]()
         at_once = asyncio.Semaphore(FINALS_AT_ONCE)
 
-        async def measure(trial: int) -> None:
+        async def measure(trial: int) -> VerdictRow:
             async with at_once:
-                rows[trial] = await finals.measure(trial)
+                return await finals.measure(trial)
 
         async def measure_all() -> None:
+            missing = finals.missing(self.population.elites)
             measured = [asyncio.create_task(measure(trial)) for trial in missing]
             try:
-                await asyncio.gather(*measured)
+                rows.extend(await asyncio.gather(*measured))
             finally:
                 for task in measured:
                     task.cancel()
@@ -429,7 +429,7 @@ class Engine:
         # all before the first profile: a device replaces the process that a profiler was in
         if stopping.done() or not await self._unless_stopped(measure_all(), stopping):
             return False
-        for row in (rows[trial] for trial in missing):
+        for row in rows:
             if stopping.done() or not await self._unless_stopped(finals.store(row), stopping):
                 return False
         return True

@@ -122,7 +122,7 @@ class PairedCases:
         return Beginning(found, pair.pairs, ended=time.monotonic())
 
     def _pause(self, compiled: CompiledCase) -> None:
-        """Waits until a sitting may follow the one before."""
+        """Waits until a sitting may follow the one before, if there was one."""
         before = self._begun.get(compiled.plan.case)
         if before is not None and (left_s := before.ended + PAUSE_S - time.monotonic()) > 0:
             self._announce(f"preparing to time {shown(compiled)}", False)
@@ -132,8 +132,7 @@ class PairedCases:
         """The case with all its times, which go on with what was begun."""
         case, alive = compiled.plan.case, self._alive(compiled)
         begun = self._begun.get(case)
-        if self._job.sittings > 1:
-            self._pause(compiled)
+        self._pause(compiled)
         with self._backend.timing_turn(self._job, compiled, self._announce) as examination:
             samples = []
             for cold in self._kinds:
