@@ -33,6 +33,7 @@ MANIFESTS = {
         "bugs_sixth",
         "bugs_seventh",
         "bugs_eighth",
+        "bugs_ninth",
     )
 }
 # They say where or how large an error is, not what causes it.
@@ -90,6 +91,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_sixth", 35, 5, 7),
         ("bugs_seventh", 46, 6, 5),
         ("bugs_eighth", 26, 3, 3),
+        ("bugs_ninth", 38, 4, 6),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -107,7 +109,15 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
 
 @pytest.mark.parametrize(
     "corpus",
-    ["bugs_third", "bugs_fourth", "bugs_fifth", "bugs_sixth", "bugs_seventh", "bugs_eighth"],
+    [
+        "bugs_third",
+        "bugs_fourth",
+        "bugs_fifth",
+        "bugs_sixth",
+        "bugs_seventh",
+        "bugs_eighth",
+        "bugs_ninth",
+    ],
 )
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
     own = {place.entry.file for place in PLACES if place.corpus == corpus}
