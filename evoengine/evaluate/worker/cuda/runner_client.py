@@ -50,14 +50,15 @@ class RunnerGone(Crashed):
 class RunnerClient:
     """One runner; a request waits for its answer, unless it says otherwise."""
 
+    is_new = True  # whether it has loaded no candidate yet
+    left: MemoryLeft | None = None  # by the last case, until the next one is loaded
+
     def __init__(self, connection: socket.socket) -> None:
         """The runner may still be starting: `wait` returns when it is ready."""
         self._connection = connection
         self._answers = connection.makefile("rb")
         self._known: set[int] = set()
         self._is_due = True  # whether an answer is to come that nobody has waited for
-        self.is_new = True  # whether it has loaded no candidate yet
-        self.left: MemoryLeft | None = None  # by the last case, until the next one is loaded
 
     def load(
         self, compiled: CompiledCase, buffers: Mapping[str, int], written: Iterable[str]
