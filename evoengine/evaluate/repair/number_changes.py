@@ -11,6 +11,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _WHOLE = re.compile(r"\d+[uUlL]*")
 _MOST = 1 << 31
 INFINITIES = ("__int_as_float(0xff800000)", "__int_as_float(0x7f800000)")
+_LARGE = 1e4  # a number that stands for infinity
 _NEAR_POWER = (127, 255, 448, 511)
 
 
@@ -97,6 +98,9 @@ def _fraction(code: KernelCode, position: int, known: list[str]) -> Iterator[Sou
     if value == 0:
         for infinity in INFINITIES:
             yield code.replaced(position, position, infinity, "float zero to infinity")
+        for lowest in known:
+            if float(lowest.rstrip("fFlL")) >= _LARGE:
+                yield code.replaced(position, position, f"-{lowest}", "float zero to infinity")
     for other in (2 * value, value / 2, -value, value + 1, value - 1):
         if other != value:
             kind = "float doubled" if other in (2 * value, value / 2) else "float by one"
