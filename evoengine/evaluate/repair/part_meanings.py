@@ -75,8 +75,8 @@ def _pitch(text: ChangedText) -> str:
     factor = text.new.rpartition("*")[2].strip()
     return (
         f"the factor {named(factor)} (a stride or pitch) is missing: {shown(text.old)} is used"
-        f" where {shown(text.new)} is meant, so that neighbouring elements or the same rows are taken"
-        f" again (they overlap), in {text.where}"
+        f" where {shown(text.new)} is meant, so that neighbouring elements or the same rows are"
+        f" taken again (they overlap), in {text.where}"
     )
 
 
@@ -133,8 +133,8 @@ def _flag(text: ChangedText) -> str:
     name = old.lstrip("! ")
     return (
         f"the condition is inverted: the flag {named(name)} is read the wrong way round,"
-        f" {shown(old)} where {shown(meant)} is meant, so that what belongs to one case is done in the other, in"
-        f" {text.where}"
+        f" {shown(old)} where {shown(meant)} is meant, so that what belongs to one case is"
+        f" done in the other, in {text.where}"
     )
 
 

@@ -231,7 +231,7 @@ class ChangedReferences:
         pause: TimeLimit | None = None,
     ) -> Iterator[Lead]:
         """The leads of these changes; the rest of them is not taken where `pause` is over."""
-        for change in changes:
+        for change in _in_spite_of_failures(changes):
             found = self._outcome(change)
             lead = self._lead(change, found) if found is not None else None
             if lead is not None:
@@ -328,6 +328,16 @@ class ChangedReferences:
                 "error_explained": round(found.reduction, 3),
             },
         )
+
+
+def _in_spite_of_failures(
+    changes: Iterator[ChangedInputs] | Iterator[ChangedStep],
+) -> Iterator[ChangedInputs | ChangedStep]:
+    """Changes up to where they cannot be written for such steps: what was found stays found."""
+    try:
+        yield from changes
+    except FAILURES:
+        return
 
 
 def _needs_all(change: ChangedInputs | ChangedStep) -> bool:

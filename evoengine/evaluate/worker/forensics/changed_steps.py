@@ -25,6 +25,7 @@ from evoengine.evaluate.worker.forensics.changed_reductions import (
     of_some_terms,
     up_to_own_part,
 )
+from evoengine.evaluate.worker.forensics.changed_registers import changed_registers
 from evoengine.evaluate.worker.forensics.changed_resampling import changed_resampling
 from evoengine.evaluate.worker.forensics.changed_scans import joined_scans
 from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters
@@ -91,6 +92,7 @@ def detailed_changes(
         yield from relaid_parts(steps, tiles)
     for step in steps:
         yield from plain_products(step, tiles)
+    yield from changed_registers(steps, tiles)
     yield from lane_maxima(steps, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
