@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.worker.forensics.carried_states import CountedCalls
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
 from evoengine.evaluate.worker.forensics.changed_inputs import changed_inputs, exchanged_inputs
 from evoengine.evaluate.worker.forensics.changed_scalars import changed_scalars
@@ -285,6 +286,9 @@ class ChangedReferences:
         self, change: ChangedInputs | ChangedStep, window: ReferenceWindow
     ) -> Tensors | None:
         if isinstance(change, ChangedStep):
+            for instead in change.instead.values():
+                if isinstance(instead, CountedCalls):
+                    instead.begin()
             before = change.rehearsal
             if before is not None and not before.is_done:
                 before.is_done = True

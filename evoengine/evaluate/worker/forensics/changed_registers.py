@@ -178,7 +178,7 @@ def _of_tile(before: ReferenceStep, step: ReferenceStep, tile: int) -> Iterator[
             {before.place: hold, step.place: use},
             1.0,
             mistake="the accumulators (sums of earlier tiles) are not rescaled when the maximum"
-            f" grows in half of a fragment's rows: the factor is missing in the {which} of every 16",
+            f" grows in half of a fragment's rows: it is missing in the {which} of every 16",
             of_whole=True,
         )
 

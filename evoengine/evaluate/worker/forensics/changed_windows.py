@@ -16,6 +16,7 @@ from evoengine.evaluate.worker.forensics.changed_step import (
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.evaluate.worker.forensics.written_out_windows import counted_places
+from evoengine.records import DiagnosisKind
 
 HALO_TILES = (32, 64, 128, 256, 16, 8)
 MOST_HALO = 4
@@ -192,6 +193,36 @@ def _shifted(axis: int, shift: int) -> Instead:
         amounts[2 * axis] -= shift
         amounts[2 * axis + 1] += shift
         return pad(args[0], tuple(amounts), value=kwargs.get("value"))
+
+    return instead
+
+
+def changed_strides(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
+    """Windows that begin at other distances than the stride: along all axes, then along each."""
+    taken = [step for step in steps if step.name == "unfold"]
+    groups = [taken, *([one] for one in taken if len(taken) > 1)] if taken else []
+    for group in groups:
+        for words, stride in (("1 in place of the stride", 1), ("the size of a window", 0)):
+            yield ChangedStep(
+                DiagnosisKind.changed_step,
+                f"with windows {words} apart in {group[0].words}",
+                {step.place: _apart(stride) for step in group},
+                1.0,
+                mistake=f"the stride of the windows is missing or wrong: they begin {words} apart",
+            )
+
+
+def _apart(stride: int) -> Instead:
+    """Windows so far apart, as many as there are; 0: without overlap."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        right = func(*args, **kwargs)
+        axis, size, own = int(args[1]), int(args[2]), int(args[3]) if len(args) > 3 else 1
+        other = stride or size
+        count = right.shape[axis]
+        if other == own or (count - 1) * other + size > args[0].shape[axis]:
+            raise ValueError("no change, or beyond the end")
+        return args[0].unfold(axis, size, other).narrow(axis, 0, count)
 
     return instead
 
