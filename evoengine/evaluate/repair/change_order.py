@@ -34,6 +34,7 @@ from evoengine.evaluate.repair.operator_changes import operator_changes
 from evoengine.evaluate.repair.part_changes import part_changes
 from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
+from evoengine.evaluate.repair.scale_changes import scale_changes
 from evoengine.evaluate.repair.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.statement_changes import statement_changes
@@ -45,6 +46,7 @@ MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (
     coordinate_changes,
     loop_changes,
+    scale_changes,
     number_changes,
     operator_changes,
     name_changes,

@@ -4,16 +4,18 @@ same statement, a step ahead or behind.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from evoengine.evaluate.repair.coupled_changes import together
+from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.term_changes import sorts_between, spots_of
+from evoengine.evaluate.repair.term_changes import sorts_between
 
 _POWERS = ("2", "4", "8", "16", "32")
 _MOST_PLACES = 40
 # of register e of a fragment of mma: its row of 16, its column of 8
+_PARTS_OF_TWO = ("{} * 8",)
 _PARTS_OF_FOUR = ("{} / 2 * 8", "{} % 2", "{} % 2 * 8", "{} / 2")
 
 Range = tuple[int, int]
@@ -26,6 +28,28 @@ def coordinate_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _indices_of_the_statement(code)
     yield from _variables(code)
     yield from _steps_of_factors(code)
+    yield from _register_pairs(code)
+
+
+def _register_pairs(code: KernelCode) -> Iterator[SourceChange]:
+    """b[0], b[1] made b[2], b[3]: the second pair of registers, which is not the first again."""
+    tokens = code.tokens
+    for place in range(len(tokens) - 8):
+        one, other = tokens.text(place + 2), tokens.text(place + 7)
+        is_pair = (
+            tokens.text(place) == tokens.text(place + 5)
+            and tokens.text(place + 1) == tokens.text(place + 6) == "["
+            and tokens.text(place + 3) == tokens.text(place + 8) == "]"
+            and tokens.text(place + 4) == ","
+        )
+        if is_pair and one.isdigit() and other.isdigit() and code.function_places[place]:
+            for shift in (2, -2):
+                if int(one) + shift >= 0 and int(other) + shift >= 0:
+                    pair = [
+                        code.replaced(place + 2, place + 2, str(int(one) + shift), ""),
+                        code.replaced(place + 7, place + 7, str(int(other) + shift), ""),
+                    ]
+                    yield together(pair, "registers of the other half")
 
 
 def _divided_or_modulo(code: KernelCode) -> Iterator[SourceChange]:
@@ -43,33 +67,36 @@ def _parts_of_registers(code: KernelCode) -> Iterator[SourceChange]:
     """The row or column of a register that is missing from a place: row made row + e / 2 * 8."""
     if "mma" not in code.tokens.code:
         return
-    for loop in range(len(code.tokens)):
-        variable = _of_four(code, loop)
-        if not variable:
+    for item in code.names.all:
+        count = _registers(code, item)
+        if not count:
             continue
-        first, last = code.extents.statement(code.tokens.partners[loop + 1] + 1)
-        if code.tokens.text(code.tokens.partners[loop + 1] + 1) == "{":
-            first = code.tokens.partners[loop + 1] + 1
-            last = code.tokens.partners.get(first, last)
-        for begin, end in spots_of(code):
-            is_inside = first <= begin and end <= last
+        parts = _PARTS_OF_FOUR if count == 4 else _PARTS_OF_TWO
+        for begin, end in code.values:
+            is_inside = item.position + 2 < begin and end <= item.last
             if not is_inside or sorts_between(code, begin, end) != {"int"}:
                 continue
+            if code.loop_of(begin) is not None:
+                continue
             own = {code.tokens.text(place) for place in range(begin, end + 1)}
-            if variable not in own:
-                for part in _PARTS_OF_FOUR:
-                    new = f" + {part.format(variable)}"
+            if item.name not in own:
+                for part in parts:
+                    new = f" + {part.format(item.name)}"
                     yield code.inserted(end, new, "coordinate of a register missing")
 
 
-def _of_four(code: KernelCode, loop: int) -> str:
-    """The variable of a loop over the four registers of a fragment; empty for other loops."""
-    tokens = code.tokens
-    if tokens.text(loop) != "for" or loop + 1 not in tokens.partners:
-        return ""
-    head = tokens.source(loop + 1, tokens.partners[loop + 1])
-    found = re.search(r"(\w+) < (4|2);", head)
-    return found[1] if found and found[2] == "4" else ""
+def _registers(code: KernelCode, item: DeclaredName) -> int:
+    """How many registers or halves of a fragment a variable counts, 4 or 2; 0 for another one."""
+    tokens, place = code.tokens, item.position
+    if item.sort != "int" or tokens.text(place + 1) != "=":
+        return 0
+    if code.loop_of(place) is not None:
+        count = tokens.text(place + 6)
+        is_count = tokens.text(place + 4) == item.name and tokens.text(place + 5) == "<"
+        return int(count) if is_count and count in ("2", "4") else 0
+    last = code.extents.last_of(place + 1, 0)
+    is_rest = tokens.text(last - 1) == "%" and tokens.text(last) in ("2", "4")
+    return int(tokens.text(last)) if is_rest and last - place <= 6 else 0
 
 
 def _indices_of_the_statement(code: KernelCode) -> Iterator[SourceChange]:

@@ -80,6 +80,54 @@ def _pitch(text: ChangedText) -> str:
     )
 
 
+def _running(text: ChangedText) -> str:
+    factor = text.new.rpartition("*")[2].strip()
+    return (
+        f"the factor {named(factor)} is missing: the running value {shown(text.old)} is not"
+        f" rescaled (not multiplied by {factor}) before more is added, in {text.where}"
+    )
+
+
+def _of_call(text: ChangedText) -> str:
+    factor = text.new.rpartition("*")[2].strip()
+    return (
+        f"the factor {named(factor)} is missing, it is not multiplied by {factor} as in other calls"
+        f"{scaled(factor)}: {shown(text.old)} is used where {shown(text.new)} is meant, in"
+        f" {text.where}"
+    )
+
+
+def _of_block(text: ChangedText) -> str:
+    factor = text.added.lstrip("* ")
+    return (
+        f"the factor {named(factor)} is missing: the block's number is not multiplied by how many"
+        f" rows or elements each block takes, so that blocks overlap and the last ones are never"
+        f" reached, in {text.where}"
+    )
+
+
+def _compared(text: ChangedText) -> str:
+    return (
+        f"{named(text.added.lstrip('+ '))} is missing in a comparison (bound), it is not added: the"
+        " last, partial tile (the tail, or the one that a mask cuts) is taken for a whole one or"
+        f" left out, in {text.where}"
+    )
+
+
+def _beginning(text: ChangedText) -> str:
+    return (
+        f"a part of the place is missing (an offset is not added): {shown(text.old)} is used where"
+        f" {shown(text.new)}, which begins with it, is meant, in {text.where}"
+    )
+
+
+def _of_lanes(text: ChangedText) -> str:
+    return (
+        "lanes that have no result are counted: a condition is missing, so that values which nobody"
+        f" wrote (uninitialised) are added, in {text.where}"
+    )
+
+
 def _step(text: ChangedText) -> str:
     factor = text.new.rpartition("*")[2].strip()
     return (
@@ -172,7 +220,21 @@ def _guard_of_scan(text: ChangedText) -> str:
 PART_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("part missing", _part),
     ("factor missing, beside", _factor),
-    ("factor missing, of a like", _pitch),
+    ("factor missing, of a like sum", _pitch),
+    ("factor missing, of a running", _running),
+    ("factor missing, of a like call", _of_call),
+    ("factor missing, of a block", _of_block),
+    ("summand missing, compared", _compared),
+    ("one off, in an argument", _of_factor),
+    ("name for its beginning", _beginning),
+    ("condition of a lane", _of_lanes),
+    (
+        "registers of the other half",
+        fixed(
+            "the registers of one half of a fragment are used where those of the other half are"
+            " meant, so that a half repeats and the other is never used, in"
+        ),
+    ),
     ("step of a loop", _step),
     ("quotient for", _quotient),
     ("coordinate of a register", _register),
