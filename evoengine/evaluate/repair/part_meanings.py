@@ -123,8 +123,8 @@ def _beginning(text: ChangedText) -> str:
 
 def _of_lanes(text: ChangedText) -> str:
     return (
-        "lanes that have no result are counted: a condition is missing, so that values which nobody"
-        f" wrote (uninitialised) are added, in {text.where}"
+        "lanes that have no result are counted: a condition is missing, so that values that were"
+        f" never written (uninitialised) are added, in {text.where}"
     )
 
 

@@ -86,6 +86,57 @@ MISTAKES = [
      "Pair pairs[2]; for (int e = 0; e < 2; ++e) pairs[e].sum += kept[e];", "is overwritten, not added up"),
     ("float zero to infinity", "mean = row < N ? scale : 0.0f; other = -1e30f;",
      "mean = row < N ? scale : -1e30f; other = -1e30f;", "in place of minus infinity"),
+    (
+        "factor missing, of a running value",
+        "const float shrink = 2.0f; mean = mean + kept[0];",
+        "const float shrink = 2.0f; mean = mean * shrink + kept[0];",
+        "is not rescaled",
+    ),
+    (
+        "factor missing, of a like call",
+        "mean = expf(other); other = expf((mean - other) * scale);",
+        "mean = expf((other) * scale); other = expf((mean - other) * scale);",
+        "as in other calls",
+    ),
+    (
+        "factor missing, of a block",
+        "const int first = blockIdx.x + warp;",
+        "const int first = blockIdx.x * WARPS + warp;",
+        "so that blocks overlap",
+    ),
+    (
+        "summand missing, compared",
+        "if (row < N) mean = 1.0f;",
+        "if (row + STRIDE < N) mean = 1.0f;",
+        "is missing in a comparison",
+    ),
+    ("one off, in an argument", "f(row + N);", "f(row + N - 1);", "off by one"),
+    (
+        "name for its beginning",
+        "const int first = row * C + warp; f(row * C + lane);",
+        "const int first = row * C + warp; f(first + lane);",
+        "a part of the place is missing",
+    ),
+    (
+        "condition of a lane missing",
+        "mean = tile[lane];",
+        "mean = (lane < WARPS ? tile[lane] : 0.0f);",
+        "lanes that have no result are counted",
+    ),
+    (
+        "registers of the other half",
+        "f(kept[0], kept[1]);",
+        "f(kept[2], kept[3]);",
+        "so that a half repeats",
+    ),
+    (
+        "coordinate of a register missing",
+        'for (int i = 0; i < 8; ++i) { const int h = i % 2; int own = row; f("mma", own, h); }',
+        "for (int i = 0; i < 8; ++i) { const int h = i % 2; int own = row + h * 8;"
+        ' f("mma", own, h); }',
+        "half of a fragment's rows",
+    ),
+    ("guard missing", "tile[row] = mean;", "if (lane == 0) tile[row] = mean;", "every thread does"),
 ]  # fmt: skip
 
 
