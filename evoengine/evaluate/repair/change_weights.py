@@ -135,6 +135,7 @@ WEIGHTS: dict[str, float] = {
     "name for another, in a whole statement": 0.92,
     "negation dropped": 0.91,
     "return dropped": 0.91,
+    "name for a float, declared nearby": 0.9,
     "one more, of a factor": 0.9,
     "value negated": 0.89,
     "number for a name in a loop": 0.87,

@@ -12,6 +12,7 @@ _WHOLE = re.compile(r"\d+[uUlL]*")
 _MOST = 1 << 31
 INFINITIES = ("__int_as_float(0xff800000)", "__int_as_float(0x7f800000)")
 _LARGE = 1e4  # a number that stands for infinity
+_NEAREST = 2  # variables, the last declared first
 _NEAR_POWER = (127, 255, 448, 511)
 
 
@@ -108,8 +109,10 @@ def _fraction(code: KernelCode, position: int, known: list[str]) -> Iterator[Sou
     for other_text in known:
         if other_text != text:
             yield code.replaced(position, position, other_text, "float of the kernel")
-    for item in code.visible(position, "float"):
-        yield code.replaced(position, position, item.name, "name for a float")
+    for number, item in enumerate(code.visible(position, "float")):
+        is_near = number < _NEAREST and not item.is_parameter
+        kind = "name for a float, declared nearby" if is_near else "name for a float"
+        yield code.replaced(position, position, item.name, kind)
         if value == 1:
             new = f"1.0f / {item.name}"
             yield code.replaced(position, position, new, "reciprocal for a float")
