@@ -189,6 +189,8 @@ def _wrapped(code: KernelCode) -> Iterator[SourceChange]:
                 if first <= last:
                     spots.add((first, last))
     for first, last in sorted(spots):
+        if tokens.text(first) == "&":  # an address
+            continue
         sorts = {
             item.sort
             for place in range(first, last + 1)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from evoengine.evaluate.repair.change_hints import hints, named
 from evoengine.evaluate.repair.changed_text import ChangedText
 from evoengine.evaluate.repair.number_words import number_words
+from evoengine.evaluate.repair.part_meanings import PART_MEANINGS, scaled
 from evoengine.evaluate.repair.place_meanings import PLACE_MEANINGS, fixed, shown
 
 _OPERATOR = re.compile(r"[-+*/]?=")
@@ -18,7 +19,7 @@ _NARROW = re.compile(r"half|bfloat|fp8|e4m3|e5m2|0xffff")
 
 def meaning(text: ChangedText) -> str:
     """What was wrong; empty where the kind of the change does not say."""
-    kind = text.change.kind.partition(",")[0]
+    kind = text.change.kind
     more = hints(((text.old, text.new), text.whole), text.place)
     for beginning, words in _MEANINGS:
         if kind.startswith(beginning):
@@ -53,7 +54,10 @@ def _missing(text: ChangedText) -> str:
     rest = text.added[1:].strip()
     if sign in "*/%":
         word = {"*": "multiplied by", "/": "divided by", "%": "taken modulo"}[sign]
-        return f"the factor {named(rest)} is missing, it is not {word} {rest}, in {text.where}"
+        return (
+            f"the factor {named(rest)} is missing, it is not {word} {rest}{scaled(rest)}, in"
+            f" {text.where}"
+        )
     if sign == "-":
         square = re.fullmatch(r"(\w+) \* \1", rest)
         what = f"the square of {named(square[1])}" if square else named(rest)
@@ -264,6 +268,7 @@ def _precision(text: ChangedText) -> str:
 
 
 _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
+    *PART_MEANINGS,
     ("number of the plan", fixed("a number of the launch plan is wrong:")),
     ("number for a name", _name),
     ("number", number_words),

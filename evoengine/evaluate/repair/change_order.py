@@ -16,13 +16,16 @@ from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
 from evoengine.evaluate.repair.change_weights import COUNT_POWER, weight
 from evoengine.evaluate.repair.condition_changes import condition_changes
+from evoengine.evaluate.repair.coordinate_changes import coordinate_changes
 from evoengine.evaluate.repair.counter_changes import counter_changes
 from evoengine.evaluate.repair.coupled_changes import coupled_changes
 from evoengine.evaluate.repair.element_changes import element_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
+from evoengine.evaluate.repair.loop_changes import loop_changes
 from evoengine.evaluate.repair.mask_changes import mask_changes
 from evoengine.evaluate.repair.moved_changes import moved_changes
 from evoengine.evaluate.repair.name_changes import name_changes
@@ -31,6 +34,7 @@ from evoengine.evaluate.repair.operator_changes import operator_changes
 from evoengine.evaluate.repair.part_changes import part_changes
 from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
+from evoengine.evaluate.repair.scale_changes import scale_changes
 from evoengine.evaluate.repair.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.statement_changes import statement_changes
@@ -40,6 +44,9 @@ from evoengine.evaluate.repair.unread_changes import unread_changes
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (
+    coordinate_changes,
+    loop_changes,
+    scale_changes,
     number_changes,
     operator_changes,
     name_changes,
@@ -59,7 +66,11 @@ _CODE_CHANGES = (
     like_statement_changes,
     part_changes,
     counter_changes,
+    like_part_changes,
 )
+# Kinds that have very many places: what a like expression beside it has is likelier than they say.
+_OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")
+_GENERAL = ("summand missing", "term of another", "factor missing", "factor of another", "times")
 
 
 def ordered_changes(candidate: Candidate) -> list[tuple[SourceChange, float]]:
@@ -104,19 +115,19 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
 
 def _once(candidate: Candidate, changes: Iterator[SourceChange]) -> list[SourceChange]:
     """The changes without those that write the same program as one before."""
-    seen: set[tuple[tuple[int, str, int], ...]] = set()
-    found = []
+    found: dict[tuple[tuple[int, str, int], ...], SourceChange] = {}
     for change in changes:
         olds = [candidate.source[item.start : item.end] for item in change.pieces]
         key = tuple(sorted(map(_trimmed, change.pieces, olds)))
         changes_nothing = any(
             item.new == old for item, old in zip(change.pieces, olds, strict=True)
         )
-        if key in seen or changes_nothing:
-            continue
-        seen.add(key)
-        found.append(change)
-    return found
+        before = found.get(key)
+        is_likelier = before is not None and before.kind.startswith(_GENERAL)
+        is_likelier = is_likelier and change.kind.startswith(_OF_LIKE)
+        if not changes_nothing and (before is None or is_likelier):
+            found[key] = change
+    return list(found.values())
 
 
 def _trimmed(change: SourceChange, old: str) -> tuple[int, str, int]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.term_changes import sorts_between
+from evoengine.evaluate.repair.term_changes import sorts_between, spots_of
 
 _LONGEST = 12  # tokens of a condition that is repeated
+_CODES = re.compile(r"char|int8|codes|quant|nibble", re.IGNORECASE)
+# least and largest codes of 8 and 4 bits
+_CODE_RANGES = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (0, 15))
 _MOST_CONDITIONS = 10  # of a kernel
 
 
@@ -16,6 +20,8 @@ def condition_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Values limited, left out under conditions, and set back in each round of a loop."""
     yield from _conditional(code)
     yield from _limited(code)
+    yield from _limited_terms(code)
+    yield from _limited_codes(code)
     yield from _reset(code)
 
 
@@ -28,11 +34,12 @@ def _conditional(code: KernelCode) -> Iterator[SourceChange]:
             known.setdefault(tokens.source(first, last), (first, last))
     for first, last in code.values:
         sorts = sorts_between(code, first, last)
-        if not sorts & {"float", "array"} or "?" in tokens.source(first, last):
+        text = tokens.source(first, last)
+        if not sorts & {"float", "array"} or "?" in text or text.startswith("&"):
             continue
-        for text, pair in list(known.items())[:_MOST_CONDITIONS]:
+        for condition, pair in list(known.items())[:_MOST_CONDITIONS]:
             if code.can_stand(*pair, first):
-                new = f"(({text}) ? {tokens.source(first, last)} : 0.0f)"
+                new = f"(({condition}) ? {text} : 0.0f)"
                 yield code.replaced(first, last, new, "condition of a value missing")
 
 
@@ -55,6 +62,40 @@ def _limited(code: KernelCode) -> Iterator[SourceChange]:
                 if limit in tokens.code:
                     new = f"fminf(fmaxf({text}, -{limit}), {limit})"
                     yield code.replaced(first, last, new, "clamp missing")
+
+
+def _limited_terms(code: KernelCode) -> Iterator[SourceChange]:
+    """a - b made a - max(b, 0), where a place may lie before the first one, or a - min(b, N)."""
+    tokens = code.tokens
+    whole = set(code.values)
+    for first, last in spots_of(code):
+        is_term = tokens.text(first - 1) in ("-", "+") or tokens.text(last + 1) in ("-", "+")
+        if (first, last) in whole or not is_term or sorts_between(code, first, last) != {"int"}:
+            continue
+        if code.in_index(first):
+            continue
+        text = tokens.source(first, last)
+        yield code.replaced(first, last, f"max({text}, 0)", "bound of a term missing")
+        for item in code.visible(first, "int"):
+            is_size = item.is_parameter and (not item.name.isupper() or len(item.name) == 1)
+            if is_size and item.name not in text:
+                new = f"min({text}, {item.name})"
+                yield code.replaced(first, last, new, "bound of a term missing")
+
+
+def _limited_codes(code: KernelCode) -> Iterator[SourceChange]:
+    """A whole number kept within the codes of a few bits, where a kernel makes such."""
+    if not _CODES.search(code.tokens.code):
+        return
+    for first, last in code.values:
+        text = code.tokens.source(first, last)
+        is_whole = sorts_between(code, first, last) == {"int"} or "__float2int" in text
+        if not is_whole or "min(" in text or code.in_index(first) or code.loop_of(first):
+            continue
+        for least, largest in _CODE_RANGES:
+            if str(largest) in code.source or largest == 127:
+                new = f"max({least}, min({largest}, {text}))"
+                yield code.replaced(first, last, new, "clamp of a code missing")
 
 
 def _reset(code: KernelCode) -> Iterator[SourceChange]:

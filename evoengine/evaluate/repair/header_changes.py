@@ -17,6 +17,7 @@ _NAME = re.compile(r"(?<![\w.\"])[A-Za-z_]\w*")
 _PLAN_LINE = re.compile(
     r"^[ \t]*(?:- )?(?:grid|block|args|shared_bytes|scalars|let|[A-Z]\w*):.*$", re.MULTILINE
 )
+_SCALED = re.compile(r"[a-z]\w*scale\w*|scale\w*|softmax_scale|factor")  # by name a number
 _NO_NAMES = frozenset(
     ["grid", "block", "args", "kernel", "ceil_div", "max", "min", "if", "else", "launches"]
 )
@@ -32,6 +33,8 @@ def header_changes(header: str) -> Iterator[SourceChange]:
         yield SourceChange(*found.span(), "", "grid by one")
     for found in _ARGUMENTS.finditer(header):
         yield from _exchanged(found)
+        if found[1] == "args":
+            yield from _factors(found)
     for line in _PLAN_LINE.finditer(header):
         yield from _line_changes(line)
 
@@ -63,6 +66,24 @@ def _exchanged(found: re.Match[str]) -> Iterator[SourceChange]:
                     "exchanged" if (first, last) == entries[place + 1] else "exchanged, far"
                 )
                 yield SourceChange(start + begin, start + last, new, f"{found[1]} {neighbours}")
+
+
+def _factors(found: re.Match[str]) -> Iterator[SourceChange]:
+    """Numbers that the launch plan gives a kernel, without one of their factors, or with one."""
+    start = found.start(2)
+    entries = [(begin, end, found[2][begin:end]) for begin, end in _entries(found[2])]
+    for begin, end, text in entries:
+        span = start + begin, start + end
+        kind = "argument of the plan without a factor"
+        factors = [factor.strip() for factor in text.split("*")]
+        if len(factors) > 1 and not set(text) & set('"(){}[]'):
+            for place in range(len(factors)):
+                left = " * ".join(factors[:place] + factors[place + 1 :])
+                yield SourceChange(*span, left, kind)
+        if _SCALED.fullmatch(text):
+            for number in ("1.4426950408889634", "0.6931471805599453"):
+                new = f"{text} * {number}"
+                yield SourceChange(*span, new, "argument of the plan times a number")
 
 
 def _entries(text: str) -> list[tuple[int, int]]:

@@ -11,6 +11,8 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _WHOLE = re.compile(r"\d+[uUlL]*")
 _MOST = 1 << 31
 INFINITIES = ("__int_as_float(0xff800000)", "__int_as_float(0x7f800000)")
+_LARGE = 1e4  # a number that stands for infinity
+_NEAREST = 2  # variables, the last declared first
 _NEAR_POWER = (127, 255, 448, 511)
 
 
@@ -97,6 +99,9 @@ def _fraction(code: KernelCode, position: int, known: list[str]) -> Iterator[Sou
     if value == 0:
         for infinity in INFINITIES:
             yield code.replaced(position, position, infinity, "float zero to infinity")
+        for lowest in known:
+            if float(lowest.rstrip("fFlL")) >= _LARGE:
+                yield code.replaced(position, position, f"-{lowest}", "float zero to infinity")
     for other in (2 * value, value / 2, -value, value + 1, value - 1):
         if other != value:
             kind = "float doubled" if other in (2 * value, value / 2) else "float by one"
@@ -104,8 +109,10 @@ def _fraction(code: KernelCode, position: int, known: list[str]) -> Iterator[Sou
     for other_text in known:
         if other_text != text:
             yield code.replaced(position, position, other_text, "float of the kernel")
-    for item in code.visible(position, "float"):
-        yield code.replaced(position, position, item.name, "name for a float")
+    for number, item in enumerate(code.visible(position, "float")):
+        is_near = number < _NEAREST and not item.is_parameter
+        kind = "name for a float, declared nearby" if is_near else "name for a float"
+        yield code.replaced(position, position, item.name, kind)
         if value == 1:
             new = f"1.0f / {item.name}"
             yield code.replaced(position, position, new, "reciprocal for a float")

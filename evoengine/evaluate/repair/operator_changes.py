@@ -73,10 +73,11 @@ def _is_assignment(code: KernelCode, position: int) -> bool:
         return False
     if code.tokens.text(position) != "=":
         return True
-    first, _ = code.extents.statement(position)
-    return (code.names.at(first) is not None and code.names.at(position - 1) is not None) or (
-        code.tokens.text(position - 1) == "]" and code.names.at(first) is not None
-    )
+    tokens, place = code.tokens, position - 1
+    while place > 0 and (tokens.text(place) == "]" or tokens.text(place - 1) in (".", "->")):
+        is_member = tokens.kind(place) == "name"
+        place = place - 2 if is_member else tokens.partners.get(place, place) - 1
+    return tokens.kind(place) == "name" and code.names.at(place) is not None
 
 
 def _whole_tiles(code: KernelCode) -> Iterator[SourceChange]:
@@ -132,9 +133,9 @@ def _all_of_statement(code: KernelCode) -> Iterator[SourceChange]:
 def _negated(code: KernelCode) -> Iterator[SourceChange]:
     for first, last in code.conditions:
         if code.loop_of(first) is None:
-            yield code.replaced(
-                first, last, f"!({code.tokens.source(first, last)})", "condition negated"
-            )
+            is_flag = last - first <= 1 and code.tokens.kind(last) == "name"
+            kind = "flag negated" if is_flag else "condition negated"
+            yield code.replaced(first, last, f"!({code.tokens.source(first, last)})", kind)
     for first, last in code.values:
         text = code.tokens.source(first, last)
         if _is_float(code, first, last):
@@ -149,6 +150,8 @@ def _negated(code: KernelCode) -> Iterator[SourceChange]:
 
 def _is_float(code: KernelCode, first: int, last: int) -> bool:
     """Whether a value may be a floating-point number, as far as its names tell."""
+    if code.tokens.text(first) == "&":  # an address
+        return False
     sorts = set()
     for place in range(first, last + 1):
         found = code.names.at(place) if code.tokens.kind(place) == "name" else None

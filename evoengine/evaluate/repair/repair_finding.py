@@ -11,13 +11,25 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
-from evoengine.records import Diagnosis, DiagnosisKind
+from evoengine.records import Diagnosis, DiagnosisKind, Forensics
 
+# what the outputs show of a mistake, by the kind of a finding
+_EFFECTS = {
+    DiagnosisKind.never_written: "so that elements of the outputs are never written",
+    DiagnosisKind.race: "so that launches on the same inputs differ (a race)",
+    DiagnosisKind.state: "so that only the first launch is right",
+    DiagnosisKind.reads_old_values: "so that values are read that were never written",
+    DiagnosisKind.not_finite: "so that infinities or NaN are written",
+}
 _SHORTEST = 8  # shorter ones are shown with some of their line
 
 
-def finding(candidate: Candidate, found: FoundRepairs) -> Diagnosis | None:
-    """What the changes say of the candidate; None without one."""
+def finding(
+    candidate: Candidate, found: FoundRepairs, known: Forensics | None = None
+) -> Diagnosis | None:
+    """What the changes say of the candidate, with what is `known` of its outputs; None without
+    one.
+    """
     if not found.changes:
         return None
     change = found.changes[0]
@@ -25,7 +37,7 @@ def finding(candidate: Candidate, found: FoundRepairs) -> Diagnosis | None:
     line = change.line(candidate.source)
     return Diagnosis(
         kind=DiagnosisKind.changed_source,
-        sentence=_sentence(candidate, change, old, new, len(found.changes) - 1),
+        sentence=_sentence(candidate, change, old, new, len(found.changes) - 1, _effect(known)),
         share=1.0,
         evidence={
             "line": line,
@@ -41,7 +53,15 @@ def finding(candidate: Candidate, found: FoundRepairs) -> Diagnosis | None:
     )
 
 
-def _sentence(candidate: Candidate, change: SourceChange, old: str, new: str, others: int) -> str:
+def _effect(known: Forensics | None) -> str:
+    """What the outputs show, in words that follow the mistake; may be empty."""
+    kinds = [item.kind for item in known.diagnoses[:2]] if known is not None else []
+    return "".join(f", {_EFFECTS[kind]}" for kind in kinds if kind in _EFFECTS)
+
+
+def _sentence(
+    candidate: Candidate, change: SourceChange, old: str, new: str, others: int, effect: str
+) -> str:
     code = kernel_code(candidate)
     in_header = change.start < code.offset
     place = ChangePlace(target="the launch plan") if in_header else place_of(code, change)
@@ -49,7 +69,8 @@ def _sentence(candidate: Candidate, change: SourceChange, old: str, new: str, ot
     more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
     return (
         f"Line {change.line(candidate.source)}: with {quoted(new)} in place of {quoted(old)}"
-        f"{_along(candidate, change)} every output of every case is right{more}: {meaning(text)}."
+        f"{_along(candidate, change)} every output of every case is right{more}:"
+        f" {meaning(text)}{effect}."
     )
 
 

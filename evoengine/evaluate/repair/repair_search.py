@@ -13,6 +13,7 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
+from evoengine.evaluate.repair.cheap_case import first_wrong, smaller_cases
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
@@ -83,9 +84,37 @@ class RepairSearch:
         """
         progress("looking for the change that makes it right")
         self._cases = FIRST_CASES
-        walk = _Walk(self, candidate, wrong, seconds, progress, told)
+        began = self.clock()
+        wrong = await self._cheapest(candidate, wrong)
+        left = seconds - (self.clock() - began)
+        walk = _Walk(self, candidate, wrong, left, progress, told)
         await walk.run()
+        walk.found.seconds += self.clock() - began - walk.found.seconds
         return walk.found
+
+    async def _cheapest(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs:
+        """The inputs of the same number of the smallest case on which an emulator finds the
+        candidate wrong; `wrong` where there is none, or on a GPU, which launches in no time.
+        """
+        names = smaller_cases(self.compiler.task, wrong.case)
+        if self.compiler.clang is None or not names:
+            return wrong
+        try:
+            cases = await self.compiler.compile_small(candidate, names, self.limits)
+            if not cases:
+                return wrong
+            job = Job(
+                cases=cases,
+                tier=candidate.plan.precision,
+                checked=False,
+                purpose=Purpose.outputs,
+                only_set=wrong.number,
+            )
+            report = await self._device.run(job, _ignore)
+        except EvoError:
+            return wrong
+        found = first_wrong(cases, report.checks)
+        return wrong if found is None else WrongInputs(found, wrong.number)
 
     async def launched(
         self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float

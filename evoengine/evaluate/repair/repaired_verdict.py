@@ -50,7 +50,7 @@ async def with_repair(
         progress(f"note: the search for a change was given up: {error}")
         return verdict
     phases_s = {**verdict.phases_s, PHASE: found.seconds}
-    change = finding(candidate, found)
+    change = finding(candidate, found, verdict.forensics)
     if change is None:
         return verdict.model_copy(update={"phases_s": phases_s})
     known = verdict.forensics or Forensics(case=wrong.case)

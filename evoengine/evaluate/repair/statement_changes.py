@@ -138,6 +138,8 @@ def _guarded(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.replaced(first, last, f"({own}) && ({text})", "condition added")
     guards = {text: pair for text, pair in known.items() if "==" in text or "<" in text}
     single = {"threadIdx.x == 0": None, **guards}
+    lanes = [item for item in code.names.all if item.name in ("lane", "lane_id", "laneId", "tid")]
+    single |= {f"{item.name} == 0": (item.position, item.position) for item in lanes}
     for first, last in code.statements:
         if code.names.at(first) is None and tokens.text(first + 1) != "(":
             continue

@@ -36,6 +36,28 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             ("names exchanged", "arguments", "member", "layout", "type", "coordinates", "terms"),
         ),
         (
+            r"sixteen|every 16|registers|\be [%/] 2|places of every 16x8",
+            ("coordinate of a register", "quotient for", "index of the same", "name for a coord"),
+        ),
+        (
+            r"last element|past the end|last key|beyond the end",
+            ("comparison by one", "bound of a term", "bound missing", "condition of a value"),
+        ),
+        (
+            r"rescal|\btotals?\b|common maximum",
+            ("rescaling", "factor missing, beside", "part missing", "factor missing, float"),
+        ),
+        (r"divisor|\bflag\b|padding", ("flag negated", "bound of a term", "part missing")),
+        (
+            r"counted (twice|\d+ times|several)|tiles? (of|in) turn",
+            ("step of a loop", "number doubled in a loop", "range of a loop"),
+        ),
+        (
+            r"offset of the tile|counted from the begin|later tiles",
+            ("part missing", "summand missing", "term of another place", "row of an index"),
+        ),
+        (r"not set back|sums of the (row|tile) before|kept from", ("reset", "assignment")),
+        (
             r"first row|row 0|(from|of) another|\bindex\b|shared|\bgroup",
             ("row of an index", "begin of a row", "name for", "index of", "name that", "factor"),
         ),

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from evoengine.evaluate.worker.forensics.changed_masks import any_in_tile
 from evoengine.evaluate.worker.forensics.changed_step import (
     MOST_TILES,
     ChangedStep,
@@ -32,6 +33,7 @@ def changed_conditions(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Ch
         yield from _compared(step)
     if step.name in BESIDE:
         yield from _rounded_bounds(step, tiles)
+        yield from _whole_tiles(step, tiles)
     if step.name in ALL_OF | ANY_OF:
         yield from _joined(step)
     if step.name in CHOICES:
@@ -96,6 +98,32 @@ def _rounded_bounds(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chang
                 f"the last, partial tile (page, block) of {tile} is {said}: the bound of the"
                 f" condition (mask) `{step.source.text}` is rounded {direction}",
             )
+
+
+def _whole_tiles(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """A condition of two places that is checked for whole tiles of columns or rows only."""
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *TILES)):
+        for height, width, what in ((1, tile, "columns (keys)"), (tile, 1, "rows (queries)")):
+            for holds, said in ((True, "everywhere"), (False, "anywhere")):
+                yield _mask(
+                    step,
+                    f"for whole tiles of {tile} {what}, where it holds {said} in one,",
+                    _in_whole(height, width, holds),
+                    f"the condition (mask, window) `{step.source.text}` is checked for whole tiles"
+                    f" of {tile} {what} only, not for each element of the tile that it cuts",
+                )
+
+
+def _in_whole(height: int, width: int, holds: bool) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        right = func(*args, **kwargs)
+        if right.dim() < 2 or right.shape[-2] < 2 or right.shape[-1] < 2:
+            raise ValueError("no tiles")
+        if holds:
+            return ~any_in_tile(~right, height, width)
+        return any_in_tile(right, height, width)
+
+    return instead
 
 
 def _of_tiles(name: str, tile: int, keeps: bool) -> Instead:

@@ -56,7 +56,8 @@ def changed_indices(recorder: StepRecorder, extents: Mapping[str, int]) -> Itera
 
 def _own_axes(shape: torch.Size, result: torch.Size) -> list[int]:
     """The axes of the result, counted from its end, of which the operand has an index."""
-    return [axis for axis in range(-len(shape), 0) if shape[axis] == result[axis] > 1]
+    dims = min(len(shape), len(result))
+    return [axis for axis in range(-dims, 0) if shape[axis] == result[axis] > 1]
 
 
 def _groups(uses: Sequence[SeenTensor]) -> Iterator[tuple[SeenTensor, ...]]:

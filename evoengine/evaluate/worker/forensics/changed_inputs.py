@@ -22,6 +22,7 @@ from evoengine.evaluate.worker.forensics.input_layouts import (
 from evoengine.evaluate.worker.forensics.input_values import of_other_values, of_scales
 from evoengine.evaluate.worker.forensics.missing_parts import missing_ends, shortened
 from evoengine.evaluate.worker.forensics.swizzled_inputs import without_swizzle
+from evoengine.evaluate.worker.forensics.turned_axes import turned_axes
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.task.schema import Task
 
@@ -60,6 +61,7 @@ def changed_inputs(
     }
     for name, value in inputs.items():
         yield from outer_strides(task, name, value, extents)
+    yield from turned_axes(task, inputs)
     for name, value in inputs.items():
         yield from leading_dimensions(name, value, (*extents.values(), *tiles))
     for name, value in inputs.items():

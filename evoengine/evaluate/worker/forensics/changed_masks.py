@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -79,8 +79,10 @@ def _filled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
             "the mask is off by one",
             lambda m, shift=shift: _moved(m, shift),
         )
+    yield from _of_registers(step)
     for tile in dict.fromkeys((*tiles[:MOST_TILES], *MASK_TILES)):
         yield from _in_tiles(step, tile)
+        yield from _of_first_tiles(step, tile)
 
 
 def _in_tiles(step: ReferenceStep, tile: int) -> Iterator[ChangedStep]:
@@ -120,6 +122,87 @@ def _in_tiles(step: ReferenceStep, tile: int) -> Iterator[ChangedStep]:
         lambda m: _rows_of(m, tile, tile - 1),
         1.04,
     )
+
+
+def _of_registers(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """Masks whose row or column lacks a part of the place of a register, as of mma's fragments."""
+    rows = "rows (queries)"
+    for words, mistake, places in (
+        (
+            f"that of the {rows} 8 above for the second half (8..15) of every 16",
+            "the second eight (lower) of every sixteen rows have the mask of the rows eight above:"
+            " the offset of half of a fragment's rows is missing, so that these rows see too few"
+            " elements (keys)",
+            lambda r, c: (r - r % 16 // 8 * 8, c),
+        ),
+        (
+            f"that of the {rows} 8 below for the first half (0..7) of every 16",
+            "the first eight (upper) of every sixteen rows have the mask of the rows eight below:"
+            " the offset of half of a fragment's rows is too large, so that these rows see later"
+            " (hidden) elements",
+            lambda r, c: (r + (1 - r % 16 // 8) * 8, c),
+        ),
+        (
+            f"that of the {rows} of the other half of 16 in every second column",
+            "rows and columns of a fragment's registers are mixed up in the mask (e % 2 and e / 2):"
+            " half of the elements have the mask of the rows eight above or below",
+            lambda r, c: (r - r % 16 // 8 * 8 + c % 2 * 8, c),
+        ),
+        (
+            "that of the column that the half of 16 rows says",
+            "rows and columns of a fragment's registers are mixed up in the mask (e / 2 and e % 2):"
+            " columns (keys) are off by one, every second one has the mask of its neighbour",
+            lambda r, c: (r, c - c % 2 + r % 16 // 8),
+        ),
+        (
+            "that of the first of every two columns for both",
+            "the mask is off by one in every second column (key): both of two neighbours have the"
+            " mask of the first",
+            lambda r, c: (r, c - c % 2),
+        ),
+    ):
+        yield _placed(step, f"with the mask {words}", mistake, places)
+
+
+def _of_first_tiles(step: ReferenceStep, tile: int) -> Iterator[ChangedStep]:
+    """Masks of places that are counted from the begin of their tile."""
+    for words, what, places in (
+        (
+            f"of rows counted from the begin of every {tile}",
+            "row (query)",
+            lambda r, c, t=tile: (r % t, c),
+        ),
+        (
+            f"of columns counted from the begin of every {tile}",
+            "column (key)",
+            lambda r, c, t=tile: (r, c % t),
+        ),
+    ):
+        yield _placed(
+            step,
+            f"with the mask {words}",
+            f"the mask lacks the offset of the tile: the {what} is counted from the begin of its"
+            f" tile of {tile}, so that later tiles have the mask of the first",
+            places,
+        )
+
+
+Places = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
+
+def _placed(step: ReferenceStep, words: str, mistake: str, places: Places) -> ChangedStep:
+    """The step with the mask of other places of its last two axes."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        mask = args[1].expand(args[0].shape)
+        rows, columns = mask.shape[-2:]
+        r = torch.arange(rows, device=mask.device).unsqueeze(1).expand(rows, columns)
+        c = torch.arange(columns, device=mask.device).expand(rows, columns)
+        row, column = places(r, c)
+        own = mask[..., row.clamp(0, rows - 1), column.clamp(0, columns - 1)]
+        return func(args[0], own, *args[2:], **kwargs)
+
+    return _mask(step, f"{words} ({step.words})", mistake, instead, 1.05)
 
 
 def _zero_in_tiles(tile: int) -> Instead:

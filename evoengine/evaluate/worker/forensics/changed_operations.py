@@ -128,6 +128,14 @@ def done_twice(step: ReferenceStep) -> Iterator[ChangedStep]:
             lambda f, a, k: f(f(*a, **k), a[1], **k),
             mistake=f"{named} is applied twice",
         )
+        if step.name == "mul" and step.operand(0):
+            yield change(
+                step,
+                f"with {step.operand(0)} multiplied by twice in {step.words}",
+                lambda f, a, k: f(f(*a, **k), a[0], **k),
+                0.99,
+                f"{step.operand(0)} is applied twice",
+            )
         yield change(
             step,
             f"with half of {named} in {step.words}",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from evoengine.errors import TaskError
+from evoengine.evaluate.worker.forensics.carried_states import CountedCalls
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
 from evoengine.evaluate.worker.forensics.changed_inputs import changed_inputs, exchanged_inputs
 from evoengine.evaluate.worker.forensics.changed_scalars import changed_scalars
@@ -231,7 +232,7 @@ class ChangedReferences:
         pause: TimeLimit | None = None,
     ) -> Iterator[Lead]:
         """The leads of these changes; the rest of them is not taken where `pause` is over."""
-        for change in changes:
+        for change in _in_spite_of_failures(changes):
             found = self._outcome(change)
             lead = self._lead(change, found) if found is not None else None
             if lead is not None:
@@ -285,6 +286,9 @@ class ChangedReferences:
         self, change: ChangedInputs | ChangedStep, window: ReferenceWindow
     ) -> Tensors | None:
         if isinstance(change, ChangedStep):
+            for instead in change.instead.values():
+                if isinstance(instead, CountedCalls):
+                    instead.begin()
             before = change.rehearsal
             if before is not None and not before.is_done:
                 before.is_done = True
@@ -328,6 +332,16 @@ class ChangedReferences:
                 "error_explained": round(found.reduction, 3),
             },
         )
+
+
+def _in_spite_of_failures(
+    changes: Iterator[ChangedInputs] | Iterator[ChangedStep],
+) -> Iterator[ChangedInputs | ChangedStep]:
+    """Changes up to where they cannot be written for such steps: what was found stays found."""
+    try:
+        yield from changes
+    except FAILURES:
+        return
 
 
 def _needs_all(change: ChangedInputs | ChangedStep) -> bool:

@@ -35,6 +35,7 @@ def changed_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chang
     if step.name != "softmax":
         return
     yield from _ends(step, tiles)
+    yield from _counted_again(step, tiles)
     yield from _padded(step, tiles)
     yield from online_softmax(step, tiles)
     yield from softmax_in_parts(step, tiles)
@@ -128,6 +129,41 @@ def _ends(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
             1.0,
             f"the last tile of {tile} is missing in the sum of the softmax",
         )
+
+
+def _counted_again(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """The last column, which places beyond the end are limited to, counted once more or up to the
+    end of a tile: in the sum alone, or in the weights as well.
+    """
+    for tile in (0, *dict.fromkeys((*tiles[:MOST_TILES], *END_TILES[1:4]))):
+        times = "a second time" if not tile else f"again up to the end of the tile of {tile}"
+        for in_sum_alone in (True, False):
+            where = (
+                "in the sum (the denominator) of the softmax alone"
+                if in_sum_alone
+                else "in the sum of the softmax and in what is added alike"
+            )
+            yield change(
+                step,
+                f"with the last one counted {times}, {where}, in {step.words}",
+                along_last(
+                    lambda s, t=tile, a=in_sum_alone: _last_again(s, t, a)  # type: ignore[misc]
+                ),
+                1.0,
+                f"the last element (key) of a row is counted {times}, {where}: places past the end"
+                " (<= in place of <, or an index that is limited to the last one) are not masked",
+            )
+
+
+def _last_again(scores: torch.Tensor, tile: int, in_sum_alone: bool) -> torch.Tensor:
+    more = -scores.shape[-1] % tile if tile else 1
+    if not more:
+        raise ValueError("whole tiles")
+    power = (scores - finite(top(scores))).exp()
+    counts = torch.ones(scores.shape[-1], dtype=scores.dtype, device=scores.device)
+    counts[-1] += more
+    total = (power * counts).sum(-1, keepdim=True)
+    return (power if in_sum_alone else power * counts) / total
 
 
 def _padded(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from evoengine.evaluate.worker.forensics.carried_states import carried_states
 from evoengine.evaluate.worker.forensics.changed_branches import changed_branches
 from evoengine.evaluate.worker.forensics.changed_conditions import changed_conditions
+from evoengine.evaluate.worker.forensics.changed_constants import changed_constants
 from evoengine.evaluate.worker.forensics.changed_divisors import other_divisors
 from evoengine.evaluate.worker.forensics.changed_halves import changed_halves
 from evoengine.evaluate.worker.forensics.changed_indices import changed_indices
@@ -25,6 +27,7 @@ from evoengine.evaluate.worker.forensics.changed_reductions import (
     of_some_terms,
     up_to_own_part,
 )
+from evoengine.evaluate.worker.forensics.changed_registers import changed_registers
 from evoengine.evaluate.worker.forensics.changed_resampling import changed_resampling
 from evoengine.evaluate.worker.forensics.changed_scans import joined_scans
 from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters
@@ -32,7 +35,7 @@ from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax,
 from evoengine.evaluate.worker.forensics.changed_solves import changed_solves
 from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
-from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
+from evoengine.evaluate.worker.forensics.changed_windows import changed_strides, changed_windows
 from evoengine.evaluate.worker.forensics.chunked_sums import chunked_sums
 from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
 from evoengine.evaluate.worker.forensics.lane_maxima import lane_maxima
@@ -68,6 +71,7 @@ def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[Chan
         yield from changed_windows(step, tiles)
         yield from changed_resampling(step)
         yield from changed_solves(step, tiles)
+    yield from changed_strides(steps)
     yield from changed_branches(steps, recorder)
 
 
@@ -83,6 +87,7 @@ def detailed_changes(
     steps = steps_in_order(recorder)
     yield from unpacked_codes(steps)
     yield from changed_halves(steps)
+    yield from carried_states(recorder, tiles)
     yield from changed_indices(recorder, extents)
     numbers = {**extents, **{f"a number of the plan, {size}": size for size in tiles}}
     yield from other_divisors(steps, numbers)
@@ -91,6 +96,7 @@ def detailed_changes(
         yield from relaid_parts(steps, tiles)
     for step in steps:
         yield from plain_products(step, tiles)
+    yield from changed_registers(steps, tiles)
     yield from lane_maxima(steps, tiles)
     for step in steps:
         yield from changed_softmax(step, tiles)
@@ -107,6 +113,7 @@ def detailed_changes(
         yield from softmax_of_a_part(step, tiles)
     yield from centred_by_parts(steps)
     yield from up_to_own_part(steps, extents)
+    yield from changed_constants(steps)
     yield from changed_places(steps)
     yield from changed_operands(recorder)
     yield from remade_operands(recorder)

@@ -14,6 +14,7 @@ LEAST_ROWS = 6
 FITTED = 0.15  # of the squared difference that may be left
 GROUPS = (2, 4, 8, 16, 32, 64)
 NEAR_NUMBER = 2e-3
+MOST_REPEATED = 0.25  # of the rows
 Rows = torch.Tensor  # float64 of shape (rows,)
 
 
@@ -40,6 +41,7 @@ def sources(
         return
     power = float((implied - right).square().sum())
     for one in (
+        *_constant(right, implied, count, numbers),
         *_factors(right, implied, count, numbers),
         *_functions(right),
         *_of_rows(right),
@@ -51,6 +53,24 @@ def sources(
     found = _matched(right, implied)
     if found is not None:
         yield found
+
+
+def _constant(
+    right: Rows, implied: Rows, count: int, numbers: Mapping[str, float]
+) -> Iterator[StatisticSource]:
+    """One whole number in every row, where rows differ: such as the number of all elements."""
+    value = float(implied.median())
+    near = float((implied - value).abs().quantile(0.9)) <= NEAR_NUMBER * abs(value)
+    if not near or round(value) < 1 or abs(value - round(value)) > NEAR_NUMBER * value:
+        return
+    known = {**numbers, "the number of all elements, those that must not count among them": count}
+    named = [name for name, one in known.items() if one == round(value)]
+    what = f" ({' or '.join(named[-2:])})" if named else ""
+    yield StatisticSource(
+        f"is {round(value)}{what} in every row: a constant, not what is counted (or added) in each"
+        " row",
+        torch.full_like(right, round(value)),
+    )
 
 
 def _factors(
@@ -190,7 +210,7 @@ def _sums(
 def _matched(right: Rows, implied: Rows) -> StatisticSource | None:
     """Another row's value for each, by value alone."""
     spread = float(right.std())
-    if spread == 0 or right.numel() > 4096:
+    if spread == 0 or right.numel() > 4096 or _repeats(right, spread):
         return None
     gaps = (implied[:, None] - right[None, :]).abs()
     nearest = gaps.argmin(1)
@@ -203,6 +223,12 @@ def _matched(right: Rows, implied: Rows) -> StatisticSource | None:
     rows: Sequence[int] = changed.nonzero().flatten()[:3].tolist()
     shown = ", ".join(f"row {row} takes that of row {int(nearest[row])}" for row in rows)
     return StatisticSource(f"is taken from another row ({shown})", value)
+
+
+def _repeats(right: Rows, spread: float) -> bool:
+    """Whether many rows have the value of another one, as counts do: any value is found then."""
+    gaps = right.sort().values.diff()
+    return float((gaps <= 2e-3 * spread).double().mean()) > MOST_REPEATED
 
 
 def of_other_tensors(

@@ -127,6 +127,8 @@ class StepRecorder(Deadline):
     operands: list[SeenTensor] = field(default_factory=list)
     results: list[SeenTensor] = field(default_factory=list)
     is_repeated: bool = False  # whether a step is called more than once, as in a loop
+    # steps that take what an earlier call of their own gave, as recurrences do
+    carried: set[Place] = field(default_factory=set)
     maker: dict[int, Place] = field(default_factory=dict)  # the first step that gave a tensor
     _sources: dict[int, set[int]] = field(default_factory=dict)  # all that a tensor is made from
     _made: dict[int, Place] = field(default_factory=dict)
@@ -143,6 +145,7 @@ class StepRecorder(Deadline):
             return func(*args, **kwargs)
         if place in self.found:
             self.is_repeated = True
+            self._note_carried(place, args)
         else:
             self.found[place] = _described(place, name, len(self.found), args)
             self.feeds[place] = tuple(self._made.get(id(given)) for given in args)
@@ -176,6 +179,12 @@ class StepRecorder(Deadline):
     def is_made_from(self, made: int, source: int) -> bool:
         """Whether one tensor is computed from another."""
         return source in self._sources.get(made, ())
+
+    def _note_carried(self, place: Place, args: tuple[Any, ...]) -> None:
+        for given in args:
+            known = {id(given)} | self._sources.get(id(given), set())
+            if any(self.maker.get(one) == place for one in known):
+                self.carried.add(place)
 
     def _note_operands(self, place: Place, args: tuple[Any, ...]) -> None:
         for number, given in enumerate(args):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -59,6 +59,15 @@ class Cut:
     places: torch.Tensor
     inputs: tuple[tuple[str, int], ...]  # name and axis
     outputs: tuple[tuple[str, int], ...]
+    extent: int = 0  # of the dimension, where what is left out may not count for what is kept
+
+    @property
+    def at_the_end(self) -> Cut | None:
+        """As many of the last indices, where the first ones are kept; None where others are."""
+        count = len(self.places)
+        if count >= self.extent or not torch.equal(self.places, torch.arange(count)):
+            return None
+        return replace(self, places=torch.arange(self.extent - count, self.extent))
 
 
 class ReferenceWindow:
@@ -148,12 +157,12 @@ class ReferenceWindow:
         self._is_quick = self.whole_s < QUICK_S
         dims = self._cuttable()
         quick = [next(self._options(dim)) for dim in dims]
-        if quick and self._holds(quick):
+        if quick and self._holds_anywhere(quick):
             self.cuts = quick
             return True
         for dim in dims:
             for option in self._options(dim):
-                if self._holds([*self.cuts, option]):
+                if self._holds_anywhere([*self.cuts, option]):
                     self.cuts.append(option)
                     break
         if not self.cuts:
@@ -185,6 +194,20 @@ class ReferenceWindow:
             )
         finally:
             self.cuts = before
+
+    def _holds_anywhere(self, cuts: list[Cut]) -> bool:
+        """Whether cuts hold, and not only because they keep the beginning of an axis: behind a
+        causal mask that hides what a mistake may have seen.
+        """
+        if not self._holds(cuts):
+            return False
+        ends = [cut.at_the_end or cut for cut in cuts]
+        if all(one is other for one, other in zip(ends, cuts, strict=True)):
+            return True
+        call_s = self.call_s
+        holds = self._holds(ends)
+        self.call_s = call_s
+        return holds
 
     def _cuttable(self) -> list[str]:
         """The dimensions of the worst output that are worth cutting."""
@@ -218,7 +241,7 @@ class ReferenceWindow:
         groups = [inputs, *((one,) for one in inputs if len(inputs) > 1)]
         chosen = self._places(axis)
         for group in groups:
-            yield Cut(dim, chosen, group, outputs)
+            yield Cut(dim, chosen, group, outputs, self.worst.value.shape[axis])
         for prefix in () if self._is_quick else self._prefixes(axis):
             for group in groups:
                 yield Cut(dim, prefix, group, outputs)

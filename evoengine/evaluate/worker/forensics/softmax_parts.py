@@ -127,6 +127,17 @@ def _partings(tiles: Sequence[int]) -> list[tuple[str, Parting]]:
 
 def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[ChangedStep]:
     merge = "the partial results of the splits are merged without rescaling to the common maximum"
+    totals = (
+        "the totals (sums of weights, the denominator) of the parts are joined without rescaling"
+        " them to the common maximum, although the results are: the factor exp(own maximum - common"
+        " maximum) is missing in the denominator, or the maximum is that of a part of the row (half"
+        " of the lanes, or one split)"
+    )
+    outputs = (
+        "the results (accumulators) of the parts are joined without rescaling them to the common"
+        " maximum, although their totals are: the partial results are merged without rescaling to"
+        " the common maximum in the numerator"
+    )
     lanes = "the maximum is that of a part of the row (half of the lanes, or one split), not of all"
     for words, weights, mistake in (
         (
@@ -134,8 +145,8 @@ def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[Chang
             _own_maxima(True, True),
             f"{merge}",
         ),
-        ("whose sums are not rescaled when they are merged", _own_maxima(False, True), merge),
-        ("whose outputs are not rescaled when they are merged", _own_maxima(True, False), merge),
+        ("whose sums are not rescaled when they are merged", _own_maxima(False, True), totals),
+        ("whose outputs are not rescaled when they are merged", _own_maxima(True, False), outputs),
         (
             "merged with weights in base two",
             _merged_in_base_two,

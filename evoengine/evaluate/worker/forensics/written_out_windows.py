@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -74,14 +75,54 @@ def max_pool2d(
 
 
 def avg_pool2d(
-    x: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0
+    x: Tensor,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """As torch's avg_pool2d."""
+    if ceil_mode:
+        raise ValueError("windows that begin beyond the end")
     (height, width), (above, left) = _pair(kernel_size), _pair(padding)
     down, across = _pair(kernel_size if stride is None else stride)
     padded = torch.nn.functional.pad(x, (left, left, above, above))
     windows = padded.unfold(-2, height, down).unfold(-2, width, across)
-    return windows.flatten(-2).mean(-1)
+    if count_include_pad or divisor_override is not None or not (above or left):
+        if divisor_override is None:
+            return windows.flatten(-2).mean(-1)
+        return windows.flatten(-2).sum(-1) / divisor_override
+    starts = (
+        tuple(row * down - above for row in range(windows.shape[-4])),
+        tuple(column * across - left for column in range(windows.shape[-3])),
+    )
+    counts = counted_places(starts, (height, width), (x.shape[-2], x.shape[-1]))
+    sums = windows.flatten(-2).sum(-1)
+    return sums / torch.tensor(counts, dtype=x.dtype, device=x.device)
+
+
+def counted_places(
+    starts: tuple[Sequence[int], Sequence[int]],
+    sizes: tuple[int, int],
+    extents: tuple[int, int],
+    clamped: Sequence[bool] = (True, True, True, True),
+) -> list[list[int]]:
+    """How many places of each window lie in the image, by where windows begin; with some of its
+    four edges (above, below, left, right) not `clamped`, those beyond them count as well.
+    """
+    spans = []
+    for axis in (0, 1):
+        above, below = clamped[2 * axis : 2 * axis + 2]
+        spans.append(
+            [
+                (min(one + sizes[axis], extents[axis]) if below else one + sizes[axis])
+                - (max(one, 0) if above else one)
+                for one in starts[axis]
+            ]
+        )
+    return [[rows * columns for columns in spans[1]] for rows in spans[0]]
 
 
 def _pair(value: Pair) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.nn.functional import conv1d, conv2d, pad
+from torch.nn.functional import avg_pool2d, conv1d, conv2d, pad
 
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
@@ -85,3 +85,39 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 def test_a_wrong_border_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]
     assert words in first_words(reference.diagnosed(reference.write(tmp_path), mutant))
+
+
+def pooled(padding_counts: bool) -> OwnReference:
+    return OwnReference(
+        f"return torch.nn.functional.avg_pool2d(x, 3, 2, 1, count_include_pad={padding_counts})",
+        {"N": 2, "C": 3, "H": 19, "W": 23, "HO": 10, "WO": 12},
+        {"x": ["N", "C", "H", "W"]},
+        ["N", "C", "HO", "WO"],
+    )
+
+
+def mean_of_windows(
+    x: torch.Tensor, top: int = 0, right: int = 23, columns: bool = True
+) -> torch.Tensor:
+    """The sums of windows by the places from row `top` on and up to column `right`."""
+    row, column = torch.arange(10) * 2 - 1, torch.arange(12) * 2 - 1
+    high = (row + 3).clamp(max=19) - row.clamp(min=top)
+    wide = (column + 3).clamp(max=right) - column.clamp(min=0)
+    return avg_pool2d(x, 3, 2, 1) * 9 / (high.view(-1, 1) * (wide if columns else 1))
+
+
+POOLS: dict[str, tuple[bool, Mutant, str]] = {
+    "above": (False, lambda x: mean_of_windows(x, top=-1), "counts places above the image"),
+    "right": (False, lambda x: mean_of_windows(x, right=24), "counts places right of the image"),
+    "all padding": (False, lambda x: avg_pool2d(x, 3, 2, 1), "the flag is ignored or inverted"),
+    "no padding": (True, mean_of_windows, "leaves out the padding outside of the image"),
+    "rows alone": (False, lambda x: mean_of_windows(x, columns=False), "rows alone"),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_a_wrong_divisor_of_a_pool_is_named(name: str, tmp_path: Path) -> None:
+    padding_counts, mutant, words = POOLS[name]
+    reference = pooled(padding_counts)
+    found = first_words(reference.diagnosed(reference.write(tmp_path), mutant))
+    assert words.lower() in found.lower()

@@ -1,0 +1,106 @@
+"""What loops lack: the stride of all that share them, sums that begin anew, guards of a scan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_LANE = re.compile(r"\b(lane|tid|thread|t|i)\w*\b", re.IGNORECASE)
+_MOST_LANES = 3
+_FLOATS = ("float", "double", "half", "int")
+
+Range = tuple[int, int]
+
+
+def loop_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Steps times a size, arrays set back in each round, conditions of the steps of a scan."""
+    for loop in range(len(code.tokens)):
+        is_loop = code.tokens.text(loop) == "for" and loop + 1 in code.tokens.partners
+        if is_loop and code.function_places[loop]:
+            yield from _steps(code, loop)
+            yield from _resets(code, loop)
+            yield from _guards(code, loop)
+
+
+def _steps(code: KernelCode, loop: int) -> Iterator[SourceChange]:
+    """`i += 32` made `i += 32 * WARPS`, and the begin that belongs to it."""
+    tokens, closing = code.tokens, code.tokens.partners[loop + 1]
+    for place in range(loop + 2, closing):
+        if tokens.text(place) != "+=" or tokens.enclosing[place] != loop + 1:
+            continue
+        last = code.extents.last_of(place, 0)
+        text = tokens.source(place + 1, last)
+        sizes = [
+            item.name
+            for item in code.visible(place, "int")
+            if (item.name.isupper() or item.is_parameter) and item.name not in text
+        ]
+        grids = [item for item in ("gridDim.x", "gridDim.y", "blockDim.x") if item not in text]
+        grids = [item for item in grids if item.partition(".")[0] in tokens.code]
+        for size in (*sizes, *grids):
+            new = f"({text}) * {size}" if last > place + 1 else f"{text} * {size}"
+            yield code.replaced(place + 1, last, new, "step of a loop times a size")
+
+
+def _resets(code: KernelCode, loop: int) -> Iterator[SourceChange]:
+    """Sums in an array that begin anew in each round of a loop."""
+    tokens, body = code.tokens, code.tokens.partners[loop + 1] + 1
+    if tokens.text(body) != "{" or body not in tokens.partners:
+        return
+    added = {
+        tokens.text(name) for name, _, _ in code.indices if body < name < tokens.partners[body]
+    }
+    called = {tokens.text(place) for place in range(body, tokens.partners[body])}
+    for item in code.visible(body, "array"):
+        kind = tokens.text(item.declaration)
+        is_local = not item.is_parameter and kind in _FLOATS and _is_set(code, item.position)
+        if is_local and item.name in added | called:
+            size = f"sizeof({item.name}) / sizeof({kind})"
+            new = (
+                f" for (unsigned evo_i = 0; evo_i < {size}; ++evo_i)"
+                f" reinterpret_cast<{kind}*>({item.name})[evo_i] = 0;"
+            )
+            yield code.inserted(body, new, "reset missing, of an array")
+
+
+def _is_set(code: KernelCode, position: int) -> bool:
+    """Whether an array is declared with values, as sums are."""
+    place = position + 1
+    while code.tokens.text(place) == "[":
+        place = code.tokens.partners[place] + 1
+    return code.tokens.text(place) in ("=", "{")
+
+
+def _guards(code: KernelCode, loop: int) -> Iterator[SourceChange]:
+    """A step of a scan that all lanes take: those without an earlier one must not."""
+    tokens, (first, last) = code.tokens, _body(code, loop)
+    text = tokens.source(first, last)
+    step = code.loop_variable(loop + 2)
+    if not step or not re.search(rf"__shfl_(up|down)_sync|\[[^\]]*[-+] *{step}\b", text):
+        return
+    lanes = [item.name for item in code.visible(first, "int") if _LANE.fullmatch(item.name)]
+    for lane in [*[one for one in lanes if one != step][:_MOST_LANES], "threadIdx.x"]:
+        for begin, end in code.statements:
+            if not first <= begin < last or end > last:
+                continue
+            if any(begin <= item.position <= end for item in code.names.all):
+                continue
+            own = tokens.source(begin, end)
+            yield code.replaced(
+                begin, end, f"if ({lane} >= {step}) {own}", "guard of a scan missing"
+            )
+            if "down" in text or f"+ {step}" in text:
+                yield code.replaced(
+                    begin, end, f"if ({lane} + {step} < 32) {own}", "guard of a scan missing"
+                )
+
+
+def _body(code: KernelCode, loop: int) -> Range:
+    """The statements of a loop."""
+    first = code.tokens.partners[loop + 1] + 1
+    if code.tokens.text(first) == "{" and first in code.tokens.partners:
+        return first + 1, code.tokens.partners[first] - 1
+    return first, code.extents.statement(min(first, len(code.tokens) - 1))[1]
