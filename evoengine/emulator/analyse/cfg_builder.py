@@ -7,7 +7,7 @@ from dataclasses import replace
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, Node, suspends
 from evoengine.emulator.analyse.dominance import post_dominators
 from evoengine.emulator.analyse.liveness import compute_liveness
-from evoengine.emulator.analyse.spin_loops import add_yields
+from evoengine.emulator.analyse.spin_loops import add_yields, natural_loop
 from evoengine.emulator.emulator_errors import PtxError, Unsupported
 from evoengine.emulator.ptx.syntax import Block, Function, Guard, Instruction, Symbol
 
@@ -78,14 +78,36 @@ def _connect(blocks: list[Block]) -> ControlFlowGraph:
         after = number + 1 if number + 1 < len(blocks) else None
         taken, fallthrough = _successors(block, after, labels)
         nodes.append(Node(block.label, block.instructions, taken, fallthrough))
-    cfg = _in_reverse_post_order(nodes)
-    cfg.loop_headers = frozenset(
+    cfg = _in_reverse_post_order(nodes, [node.successors for node in nodes])
+    if _loop_headers(cfg):
+        cfg = _in_reverse_post_order(cfg.nodes, _with_ways_out(cfg))
+    cfg.loop_headers = _loop_headers(cfg)
+    return cfg
+
+
+def _loop_headers(cfg: ControlFlowGraph) -> frozenset[int]:
+    """The blocks that a jump backwards goes to."""
+    return frozenset(
         target
         for number, node in enumerate(cfg.nodes)
         for target in node.successors
         if target <= number
     )
-    return cfg
+
+
+def _with_ways_out(cfg: ControlFlowGraph) -> list[tuple[int, ...]]:
+    """The successors of every block, and those of all blocks of its loops.
+
+    Of the blocks before which lanes of a warp stand, the first one runs: what comes after a loop
+    must be behind all of it, or lanes that have left would exchange values without the others.
+    """
+    after = [set(node.successors) for node in cfg.nodes]
+    for header in _loop_headers(cfg):
+        body = natural_loop(cfg, header)
+        out = {item for number in body for item in cfg.nodes[number].successors} - body
+        for number in body:
+            after[number] |= out
+    return [tuple(items) for items in after]
 
 
 def _successors(
@@ -106,9 +128,9 @@ def _successors(
     return labels[target.name], fallthrough
 
 
-def _in_reverse_post_order(nodes: list[Node]) -> ControlFlowGraph:
-    """The reachable nodes in reverse post-order, renumbered."""
-    order, seen, stack = list[int](), {0}, [(0, iter(sorted(nodes[0].successors, reverse=True)))]
+def _in_reverse_post_order(nodes: list[Node], after: list[tuple[int, ...]]) -> ControlFlowGraph:
+    """The reachable nodes in reverse post-order of the edges `after`, renumbered."""
+    order, seen, stack = list[int](), {0}, [(0, iter(sorted(after[0], reverse=True)))]
     while stack:
         number, rest = stack[-1]
         fresh = next((item for item in rest if item not in seen), None)
@@ -117,7 +139,7 @@ def _in_reverse_post_order(nodes: list[Node]) -> ControlFlowGraph:
             stack.pop()
         else:
             seen.add(fresh)
-            stack.append((fresh, iter(sorted(nodes[fresh].successors, reverse=True))))
+            stack.append((fresh, iter(sorted(after[fresh], reverse=True))))
     order.reverse()
     place = {old: new for new, old in enumerate(order)}
     for node in (nodes[old] for old in order):

@@ -11,6 +11,7 @@ import pytest
 from evoengine.emulator.analyse.cfg_builder import build_cfg
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph
 from evoengine.emulator.analyse.dominance import post_dominators
+from evoengine.emulator.analyse.spin_loops import natural_loop
 from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.ptx.syntax import Block, Instruction, Operand, Register, Symbol
 from tests.emulator.analyse.small_functions import cfg, function, number
@@ -54,6 +55,35 @@ def test_every_loop_has_a_header() -> None:
         "@%p1 bra B; A: add.u32 %r1, %r1, 1; B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9; @%p2"
         " bra A; ret;"
     ).loop_headers
+
+
+LOOPS = {
+    # what comes after it stands before its body
+    "left at its head": (
+        "H: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra B; E: ret;"
+        " B: add.u32 %r2, %r2, 1; bra H;"
+    ),
+    # of two ways through it, the one that leaves it comes first
+    "left in the middle": (
+        "H: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra B; A: setp.lt.u32 %p2, %r1, 5;"
+        " @%p2 bra H; E: ret; B: add.u32 %r2, %r2, 1; C: add.u32 %r2, %r2, 2; bra H;"
+    ),
+    # the inner loop leaves for the head of the outer one, and for its end
+    "one in another": (
+        "H: add.u32 %r1, %r1, 1; I: setp.lt.u32 %p1, %r1, 9; @%p1 bra B; setp.lt.u32 %p2, %r2, 9;"
+        " @%p2 bra H; E: ret; B: add.u32 %r2, %r2, 1; setp.lt.u32 %p3, %r2, 5; @%p3 bra I; bra H;"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_comes_after_a_loop_is_behind_all_of_it(name: str) -> None:
+    found = cfg(LOOPS[name])
+    assert found.loop_headers
+    for header in found.loop_headers:
+        body = natural_loop(found, header)
+        out = {item for number in body for item in found.nodes[number].successors} - body
+        assert all(item > max(body) for item in out - found.loop_headers)
 
 
 def test_a_barrier_ends_its_block_and_a_guarded_one_is_branched_around() -> None:
