@@ -15,6 +15,7 @@ from evoengine.evaluate.worker.forensics.changed_step import (
     change,
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.records import DiagnosisKind
 
 HALO_TILES = (32, 64, 128, 256, 16, 8)
 MOST_HALO = 4
@@ -27,6 +28,38 @@ def changed_windows(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chang
     if step.name == "unfold":
         yield from _halos(step, tiles)
         yield from _walks(step, tiles)
+        yield from _undilated(step)
+
+
+def _undilated(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """Windows with holes whose taps lie side by side, and the reverse."""
+    for apart in (2, 3, 4, 8):
+        for start, where in (("middle", " around the same middle"), ("first", ""), ("last", "")):
+            yield change(
+                step,
+                f"with the taps of a window side by side, not {apart} apart, the {start} one in its"
+                f" place, in {step.words}",
+                _side_by_side(apart, start),
+                1.01,
+                f"the dilation is ignored: taps lie side by side{where}, not {apart} apart",
+            )
+
+
+def _side_by_side(apart: int, kept: str) -> Instead:
+    """Of a window that is later read at every `apart`-th place, those places hold neighbours."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        found = func(*args, **kwargs)
+        size = found.shape[-1]
+        taps = (size - 1) // apart + 1
+        if (size - 1) % apart or taps < 2:
+            raise ValueError("no such window")
+        begin = {"first": 0, "middle": (size - taps) // 2, "last": size - taps}[kept]
+        made = found.clone()
+        made[..., ::apart] = found[..., begin : begin + taps]
+        return made
+
+    return instead
 
 
 def _borders(step: ReferenceStep) -> Iterator[ChangedStep]:
@@ -49,6 +82,15 @@ def _borders(step: ReferenceStep) -> Iterator[ChangedStep]:
         1.02,
         "the bounds of columns are not checked: at the left and right edge the window wraps into"
         " the row before or after (no zero padding there)",
+    )
+    yield ChangedStep(
+        DiagnosisKind.changed_step,
+        f"with elements of the channel or batch before in place of the padding in {step.words}",
+        {step.place: _wrapped_anywhere},
+        1.02,
+        mistake="the border of a row is not checked: the window wraps into the end of the row"
+        " (channel, sequence) before or the start of the one behind, in place of zeros",
+        of_whole=True,
     )
     for axis, which in ((0, "last"), (1, "last but one")):
         for shift in (1, -1, 2, -2, 3, -3):
@@ -76,6 +118,20 @@ def _wrapped(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     column = torch.arange(-amounts[0], columns + amounts[1], device=value.device)
     places = (row * columns + column).clamp(0, rows * columns - 1)
     return tall.flatten(-2)[..., places]
+
+
+def _wrapped_anywhere(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """Padding of the last axis alone that holds what lies there in memory, zeros outside of all."""
+    value, amounts = args[0], _amounts(args, kwargs)
+    if value.dim() < 2 or max(amounts[:2]) < 1 or any(amounts[2:]):
+        raise ValueError("not padded along rows alone")
+    columns = value.shape[-1]
+    before, behind = amounts[0], amounts[1]
+    flat = pad(value.flatten(), (max(0, before), max(0, behind)))
+    rows = value.numel() // columns
+    row = torch.arange(rows, device=value.device).view(-1, 1) * columns
+    places = row + torch.arange(before + columns + behind, device=value.device)
+    return flat[places].view(*value.shape[:-1], -1)
 
 
 def _shifted(axis: int, shift: int) -> Instead:

@@ -23,10 +23,10 @@ def conv2d(
     """As torch's conv2d."""
     (down, across), (above, left) = _pair(stride), _pair(padding)
     height, width = weight.shape[-2:]
-    if _pair(dilation) != (1, 1):
-        raise ValueError("dilated")
+    (apart_down, apart) = _pair(dilation)
     padded = torch.nn.functional.pad(x, (left, left, above, above))
-    windows = padded.unfold(2, height, down).unfold(3, width, across)
+    tall = padded.unfold(2, (height - 1) * apart_down + 1, down)[..., ::apart_down]
+    windows = tall.unfold(3, (width - 1) * apart + 1, across)[..., ::apart]
     n, _, rows, columns = windows.shape[:4]
     taps = windows.reshape(n, groups, -1, rows * columns, height * width)
     taps = taps.transpose(2, 3).reshape(n, groups, rows * columns, -1)
@@ -47,10 +47,9 @@ def conv1d(
 ) -> Tensor:
     """As torch's conv1d."""
     (step,), (left,) = _single(stride), _single(padding)
-    if _single(dilation) != (1,):
-        raise ValueError("dilated")
+    (apart,) = _single(dilation)
     padded = torch.nn.functional.pad(x, (left, left))
-    windows = padded.unfold(2, weight.shape[-1], step)
+    windows = padded.unfold(2, (weight.shape[-1] - 1) * apart + 1, step)[..., ::apart]
     n, _, length = windows.shape[:3]
     taps = windows.reshape(n, groups, -1, length, weight.shape[-1])
     taps = taps.transpose(2, 3).reshape(n, groups, length, -1)
