@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+import torch
+
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
 from evoengine.evaluate.worker.forensics.changed_inputs import changed_inputs, exchanged_inputs
@@ -161,7 +163,8 @@ class ChangedReferences:
         yield from self._try_all(changed_inputs(task, self._call.case, inputs, self._tiles))
 
     def _of_plain_steps(self) -> Iterator[Lead]:
-        yield from self._try_all(plain_changes(self._recorded(), self._tiles))
+        known = self._recorded(), self._tiles, self._extents(), begins_of(self._window.worst.bad)
+        yield from self._try_all(plain_changes(*known))
 
     def _of_steps(self) -> Iterator[Lead]:
         """As many as are tried before the search has used its share of the time."""
@@ -328,6 +331,17 @@ class ChangedReferences:
                 "error_explained": round(found.reduction, 3),
             },
         )
+
+
+def begins_of(bad: torch.Tensor) -> tuple[int, ...]:
+    """The first wrong index along each axis that begins with more than one right one."""
+    found = []
+    for axis in range(bad.dim()):
+        others = tuple(one for one in range(bad.dim()) if one != axis)
+        first = int((bad.any(others) if others else bad).int().argmax())
+        if first > 1:
+            found.append(first)
+    return tuple(dict.fromkeys(found))
 
 
 def _needs_all(change: ChangedInputs | ChangedStep) -> bool:

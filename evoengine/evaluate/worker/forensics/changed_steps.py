@@ -19,6 +19,7 @@ from evoengine.evaluate.worker.forensics.changed_operations import (
 from evoengine.evaluate.worker.forensics.changed_order import changed_order
 from evoengine.evaluate.worker.forensics.changed_places import changed_places
 from evoengine.evaluate.worker.forensics.changed_products import changed_products, plain_products
+from evoengine.evaluate.worker.forensics.changed_recurrences import changed_recurrences
 from evoengine.evaluate.worker.forensics.changed_reductions import (
     centred_by_parts,
     divided_wrongly,
@@ -46,10 +47,17 @@ from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
 from evoengine.evaluate.worker.forensics.unscaled_sums import unscaled_sums
 
 
-def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+def plain_changes(
+    recorder: StepRecorder,
+    tiles: Sequence[int],
+    extents: Mapping[str, int],
+    begins: Sequence[int] = (),
+) -> Iterator[ChangedStep]:
     """Changes of the recorded steps that are few for each, the likelier ones first; `tiles` are
-    sizes of the candidate's plan.
+    sizes of the candidate's plan, `extents` the dimensions of the case by name, and `begins` the
+    indices at which the error begins along its axes: there a second chunk may.
     """
+    parts = (*tiles, *begins)
     steps = steps_in_order(recorder)
     for step in steps:
         yield from plain_softmax(step)
@@ -57,6 +65,7 @@ def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[Chan
         yield from left_out(step)
         yield from divided_wrongly(step)
     yield from changed_order(steps, recorder)
+    yield from changed_recurrences(recorder, parts, extents)
     for step in steps:
         yield from changed_masks(step, tiles)
         yield from changed_conditions(step, tiles)
@@ -64,7 +73,7 @@ def plain_changes(recorder: StepRecorder, tiles: Sequence[int]) -> Iterator[Chan
         yield from done_twice(step)
     for step in steps:
         yield from changed_scatters(step, tiles)
-        yield from joined_scans(step, tiles)
+        yield from joined_scans(step, parts)
         yield from changed_windows(step, tiles)
         yield from changed_resampling(step)
         yield from changed_solves(step, tiles)

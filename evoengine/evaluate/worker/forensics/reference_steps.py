@@ -115,6 +115,15 @@ class SeenTensor:
     shape: torch.Size
 
 
+@dataclass(frozen=True)
+class CarriedOperand:
+    """An operand of a step in a loop that a step of the turn before has made, its state."""
+
+    place: Place
+    number: int
+    maker: Place
+
+
 @dataclass
 class StepRecorder(Deadline):
     """Notes every step of the functions in a folder."""
@@ -127,6 +136,8 @@ class StepRecorder(Deadline):
     operands: list[SeenTensor] = field(default_factory=list)
     results: list[SeenTensor] = field(default_factory=list)
     is_repeated: bool = False  # whether a step is called more than once, as in a loop
+    calls: dict[Place, int] = field(default_factory=dict)  # how often each step is called
+    carried: dict[tuple[Place, int], CarriedOperand] = field(default_factory=dict)
     maker: dict[int, Place] = field(default_factory=dict)  # the first step that gave a tensor
     _sources: dict[int, set[int]] = field(default_factory=dict)  # all that a tensor is made from
     _made: dict[int, Place] = field(default_factory=dict)
@@ -141,8 +152,11 @@ class StepRecorder(Deadline):
         name = step_name(func)
         if place is None or name in UNNAMED or len(self.found) >= MOST_STEPS:
             return func(*args, **kwargs)
+        self.calls[place] = self.calls.get(place, 0) + 1
         if place in self.found:
             self.is_repeated = True
+            if self.calls[place] == 2 and not _is_in_place(func):
+                self._note_carried(place, args)
         else:
             self.found[place] = _described(place, name, len(self.found), args)
             self.feeds[place] = tuple(self._made.get(id(given)) for given in args)
@@ -176,6 +190,13 @@ class StepRecorder(Deadline):
     def is_made_from(self, made: int, source: int) -> bool:
         """Whether one tensor is computed from another."""
         return source in self._sources.get(made, ())
+
+    def _note_carried(self, place: Place, args: tuple[Any, ...]) -> None:
+        """The operands that no step before this one made in the turn before, but one after it."""
+        for number, given in enumerate(args):
+            maker = self._made.get(id(given))
+            if maker is not None and self.found[maker].order >= self.found[place].order:
+                self.carried[place, number] = CarriedOperand(place, number, maker)
 
     def _note_operands(self, place: Place, args: tuple[Any, ...]) -> None:
         for number, given in enumerate(args):
@@ -252,6 +273,12 @@ def step_name(func: Callable[..., Any]) -> str:
     """The name of a torch function, the same for a method and its operator."""
     name = getattr(func, "__name__", "")
     return OPERATORS.get(name, name)
+
+
+def _is_in_place(func: Callable[..., Any]) -> bool:
+    """Whether a torch function changes its operand: `add_`, `__iadd__`."""
+    name = getattr(func, "__name__", "")
+    return name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
 
 
 def place_of(folder: Path) -> Place | None:
