@@ -19,7 +19,7 @@ from evoengine.evaluate.worker.forensics.input_layouts import (
     mixed_tiles,
     outer_strides,
 )
-from evoengine.evaluate.worker.forensics.input_orders import reversed_walks
+from evoengine.evaluate.worker.forensics.input_orders import regrouped, reversed_walks
 from evoengine.evaluate.worker.forensics.input_values import of_other_values, of_scales
 from evoengine.evaluate.worker.forensics.missing_parts import missing_ends, shortened
 from evoengine.evaluate.worker.forensics.swizzled_inputs import without_swizzle
@@ -48,7 +48,6 @@ def changed_inputs(
     task: Task, case: str, inputs: Tensors, tiles: Sequence[int]
 ) -> Iterator[ChangedInputs]:
     """One input read wrongly, the likelier mistakes first; `tiles` are sizes of the plan."""
-    yield from reversed_walks(task)
     for name in inputs:
         yield from missing_ends(task, inputs, name, tiles)
     yield from shared_indices(task, inputs)
@@ -66,3 +65,6 @@ def changed_inputs(
         yield from leading_dimensions(name, value, (*extents.values(), *tiles))
     for name, value in inputs.items():
         yield from mixed_tiles(task, name, value, tiles)
+    for name, value in inputs.items():
+        yield from regrouped(task, name, value, tiles)
+    yield from reversed_walks(task, inputs)

@@ -135,7 +135,8 @@ class ChangedReferences:
             share = max(found.share, found.reduction)
             if rough and 0.4 < found.size < 2.5 and found.reduction > -1.5:
                 share = max(share, 0.75 - abs(1 - found.size) / 4)
-            if share >= LEAST_REDUCTION and (best is None or share > best.share + 0.03):
+            least = max(LEAST_REDUCTION, 0.0 if isinstance(change, ChangedStep) else change.least)
+            if share >= least and (best is None or share > best.share + 0.03):
                 like = "as large as" if share > max(found.share, found.reduction) else "that of"
                 said = f"{change.mistake}: the error" if change.mistake else "the error"
                 best = Lead(
@@ -305,7 +306,8 @@ class ChangedReferences:
     def _lead(self, change: ChangedInputs | ChangedStep, found: Explained) -> Lead | None:
         nearly = found.reduction >= NEARLY and found.spoiled < SPOILED
         share = max(found.share, 0.85 * found.reduction if nearly else 0.0)
-        if share < LEAST_SHARE:
+        least = 0.0 if isinstance(change, ChangedStep) else change.least
+        if share < max(LEAST_SHARE, least):
             return None
         where = ""
         weight = change.weight

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from evoengine.evaluate.worker.forensics.changed_axes import changed_axes
 from evoengine.evaluate.worker.forensics.changed_branches import changed_branches
 from evoengine.evaluate.worker.forensics.changed_conditions import changed_conditions
 from evoengine.evaluate.worker.forensics.changed_divisors import other_divisors
+from evoengine.evaluate.worker.forensics.changed_gathers import changed_gathers
 from evoengine.evaluate.worker.forensics.changed_halves import changed_halves
 from evoengine.evaluate.worker.forensics.changed_indices import changed_indices
 from evoengine.evaluate.worker.forensics.changed_masks import changed_masks
@@ -38,10 +40,12 @@ from evoengine.evaluate.worker.forensics.chunked_sums import chunked_sums
 from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
 from evoengine.evaluate.worker.forensics.lane_maxima import lane_maxima
 from evoengine.evaluate.worker.forensics.lane_totals import lane_totals
+from evoengine.evaluate.worker.forensics.padded_exponentials import padded_exponentials
 from evoengine.evaluate.worker.forensics.padded_spread import padded_spread
 from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder, steps_in_order
 from evoengine.evaluate.worker.forensics.relaid_parts import relaid_parts
 from evoengine.evaluate.worker.forensics.remade_operands import remade_operands
+from evoengine.evaluate.worker.forensics.short_halos import short_halos
 from evoengine.evaluate.worker.forensics.softmax_parts import softmax_of_a_part
 from evoengine.evaluate.worker.forensics.unpacked_codes import unpacked_codes
 from evoengine.evaluate.worker.forensics.unscaled_sums import unscaled_sums
@@ -77,6 +81,8 @@ def plain_changes(
         yield from changed_windows(step, tiles)
         yield from changed_resampling(step)
         yield from changed_solves(step, tiles)
+    yield from changed_gathers(steps, recorder, tiles)
+    yield from short_halos(steps, tiles)
     yield from changed_branches(steps, recorder)
 
 
@@ -95,6 +101,7 @@ def detailed_changes(
     yield from changed_indices(recorder, extents)
     numbers = {**extents, **{f"a number of the plan, {size}": size for size in tiles}}
     yield from other_divisors(steps, numbers)
+    yield from changed_axes(steps)
     yield from of_other_rows(steps, recorder, tiles)
     if has_scratch:
         yield from relaid_parts(steps, tiles)
@@ -106,6 +113,7 @@ def detailed_changes(
     yield from unscaled_sums(steps, recorder, tiles)
     yield from half_masked_softmax(steps, tiles)
     yield from padded_spread(steps, recorder, tiles)
+    yield from padded_exponentials(steps, recorder, tiles)
     yield from of_some_terms(steps, tiles)
     yield from lane_totals(steps)
     yield from chunked_sums(steps, tiles)
@@ -116,6 +124,6 @@ def detailed_changes(
         yield from softmax_of_a_part(step, tiles)
     yield from centred_by_parts(steps)
     yield from up_to_own_part(steps, extents)
-    yield from changed_places(steps)
+    yield from changed_places(steps, tiles)
     yield from changed_operands(recorder)
     yield from remade_operands(recorder)

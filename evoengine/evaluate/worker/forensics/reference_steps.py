@@ -39,6 +39,8 @@ OPERATORS = {
     "__rdiv__": "rdiv",
     "__neg__": "neg",
     "__pow__": "pow",
+    "__floordiv__": "floor_divide",
+    "__mod__": "remainder",
     "true_divide": "div",
     "divide": "div",
     "multiply": "mul",
