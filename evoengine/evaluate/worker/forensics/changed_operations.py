@@ -267,7 +267,12 @@ _ACTIVATIONS: Mapping[str, Any] = {
     "tanh": torch.tanh,
 }
 _SIMILAR: Mapping[str, Mapping[str, Any]] = {
-    "exp": {"exp2": torch.exp2, "expm1": torch.expm1, "exp of -x": lambda x: torch.exp(-x)},
+    "exp": {
+        "exp2": torch.exp2,
+        "expm1": torch.expm1,
+        "exp of -x": lambda x: torch.exp(-x),
+        "1 + x, its first terms alone": lambda x: 1 + x,
+    },
     "exp2": {"exp": torch.exp},
     "log": {"log2": torch.log2, "log10": torch.log10, "log1p": torch.log1p},
     "log2": {"log": torch.log},

@@ -83,13 +83,14 @@ def _in_tiles(step: ReferenceStep, number: int, tiles: Sequence[int]) -> Iterato
             f" (chunk) is missing, so that it begins again every {size}",
         )
     for step_by, which in ((1, "next"), (-1, "previous")):
-        yield change(
-            step,
-            f"with the {which} element of {named} in place of each in {step.words}",
-            _reading(number, lambda at, d=step_by: (at + d) % len(at)),  # type: ignore[misc]
-            1.0,
-            f"{named} is taken from the {which} element (row), shifted by one (off by one)",
-        )
+        for noun, of_rows in (("element", False), ("row", True)):
+            yield change(
+                step,
+                f"with the {which} {noun} of {named} in place of each in {step.words}",
+                _reading(number, lambda at, d=step_by: (at + d) % len(at), of_rows),  # type: ignore[misc]
+                1.0,
+                f"{named} is taken from the {which} {noun}, shifted by one (off by one)",
+            )
 
 
 def _without(at_place: Callable[[torch.Tensor], torch.Tensor]) -> Instead:
@@ -106,10 +107,16 @@ def _without(at_place: Callable[[torch.Tensor], torch.Tensor]) -> Instead:
     return instead
 
 
-def _reading(number: int, read: Read) -> Instead:
+def _reading(number: int, read: Read, of_rows: bool | None = None) -> Instead:
+    """Another index of the operand along its last axis, or of rows that have one element each;
+    `of_rows`: of these alone, or never of these.
+    """
+
     def instead(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = args[number]
         axis = _last_axis(value)
+        if of_rows is not None and of_rows != (axis != -1):
+            raise ValueError("another axis")
         extent = value.shape[axis]
         at = torch.arange(extent, device=value.device)
         places = read(at).clamp(max=extent - 1)

@@ -38,6 +38,10 @@ class Walk:
     runs: int = 0  # how often the loop has begun
     ends: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)  # by run and turn
 
+    def first(self, like: torch.Tensor) -> Any:
+        """The state that the loop begins with; zero where no turn takes one."""
+        return 0 * like if self.begin is None else self.begin
+
     def turn(self, state: Any) -> int:
         """The number of the turn that is given `state`; one that no turn made begins the loop."""
         if not self.history or state is not self.history[-1]:
@@ -62,13 +66,17 @@ def changed_recurrences(
     groups = [makers] + [[one] for one in makers if len(makers) > 1]
     for group in groups if makers else ():
         uses = [one for one in carried if one.maker in group]
-        turns = max(recorder.calls[one.place] for one in uses)
+        turns = max(recorder.calls[place] for one in uses for place in (one.place, one.maker))
         along = [name for name, extent in extents.items() if extent == turns]
         where = f" along {along[0]}" if len(along) == 1 else ""
         named = _names(uses, recorder)
+        yield from _read_early(group, uses, recorder)
         for size in dict.fromkeys((*tiles, *CHUNKS)):
             if size < turns:
-                yield from _of_chunks(uses, size, f"chunk of {size}{where}", named)
+                chunk = f"chunk of {size}{where}"
+                yield from _of_chunks(uses, size, chunk, named)
+                if turns % size:  # a walk from the end may have its chunks begin at the start
+                    yield from _lost(uses, size, turns % size, chunk, named)
         yield from _of_rows(uses, named)
         yield _change(
             uses,
@@ -90,21 +98,7 @@ def _of_chunks(
     def begins(turn: int) -> bool:
         return turn > 0 and turn % size == 0
 
-    yield _change(
-        uses,
-        f"with {named} begun anew in every {chunk}",
-        f"the carry of the chunk before is missing: each {chunk} begins with the first state of"
-        f" {named} (zero), the recurrence begins again",
-        lambda walk, turn, state: walk.begin if begins(turn) else state,
-        weight=1.02,
-    )
-    yield _change(
-        uses,
-        f"with the {named} of before the last element carried on from every {chunk}",
-        f"the carry to the next chunk leaves out the last element: each {chunk} hands on the"
-        f" {named} of one step too early (off by one)",
-        lambda walk, turn, state: walk.history[-2] if begins(turn) else state,
-    )
+    yield from _lost(uses, size, 0, chunk, named)
     yield from _undecayed(uses, size, chunk, named)
     yield _change(
         uses,
@@ -129,6 +123,73 @@ def _of_chunks(
     yield from _of_one_chunk(uses, size, chunk, named)
 
 
+def _lost(
+    uses: Sequence[CarriedOperand], size: int, first: int, chunk: str, named: str
+) -> Iterator[ChangedStep]:
+    """Chunks, the first of which has `first` turns, that lack what was carried to them."""
+
+    def begins(turn: int) -> bool:
+        return turn > 0 and (turn - first) % size == 0
+
+    for begin, said in (
+        (lambda walk, state: walk.first(state), f"the first state of {named} (zero)"),
+        (lambda _walk, state: 0 * state, f"{named} at zero, not the first state"),
+    ):
+        yield _change(
+            uses,
+            f"with {named} begun anew in every {chunk}",
+            f"the carry of the chunk before is missing: each {chunk} begins with {said}, the"
+            " recurrence begins again",
+            lambda walk, turn, state, b=begin: b(walk, state) if begins(turn) else state,  # type: ignore[misc]
+            weight=1.02,
+        )
+    yield _change(
+        uses,
+        f"with the {named} of before the last element carried on from every {chunk}",
+        f"the carry to the next chunk leaves out the last element: each {chunk} hands on the"
+        f" {named} of one step too early (off by one)",
+        lambda walk, turn, state: walk.history[-2] if begins(turn) else state,
+    )
+
+
+def _read_early(
+    makers: Sequence[Place], uses: Sequence[CarriedOperand], recorder: StepRecorder
+) -> Iterator[ChangedStep]:
+    """What a turn makes of its state, made of that of the turn before."""
+    carried = {(one.place, one.number) for one in uses}
+    for place, feeds in recorder.feeds.items():
+        for number, maker in enumerate(feeds):
+            if maker is None or maker not in makers or (place, number) in carried:
+                continue
+            walks = {maker: Walk()}
+            own = [one for one in uses if one.maker == maker]
+            instead = dict(_instead(own, walks, _as_it_is))
+            if place in instead:
+                continue
+            instead[place] = _reading_old(walks[maker], number)
+            step = recorder.found[place]
+            named = step.operand(number) or "the state"
+            yield ChangedStep(
+                DiagnosisKind.changed_step,
+                f"with {named} of the turn before in {step.words}",
+                instead,
+                1.01,
+                mistake=f"{named} is read before its update: {step.result} takes the old state,"
+                " of the step before, not the new one (off by one)",
+            )
+
+
+def _reading_old(walk: Walk, number: int) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        given = list(args)
+        if walk.history and args[number] is walk.history[-1]:
+            new = walk.history[-1]
+            given[number] = walk.history[-2] if len(walk.history) > 1 else walk.first(new)
+        return func(*given, **kwargs)
+
+    return instead
+
+
 def _twice(func: Any, args: Sequence[Any], kwargs: Any, number: int) -> Any:
     given = list(args)
     given[number] = func(*args, **kwargs)
@@ -147,7 +208,7 @@ def _undecayed(
 
     def taken(walk: Walk, turn: int, state: Any) -> Any:
         if turn % size == 0:
-            return walk.begin
+            return walk.first(state)
         return state - carry(walk, turn)
 
     yield _change(
@@ -170,7 +231,7 @@ def _of_one_chunk(
         if turn == 0 or turn % size:
             return state
         walk.ends[walk.runs, turn] = state
-        return walk.begin
+        return walk.first(state)
 
     def handing_on(walk: Walk, turn: int, state: Any) -> Any:
         return walk.ends[walk.runs, turn] if turn and turn % size == 0 else state

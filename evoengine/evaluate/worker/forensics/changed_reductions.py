@@ -68,7 +68,10 @@ def divided_wrongly(step: ReferenceStep) -> Iterator[ChangedStep]:
         )
     if step.name in ADDED | {"amax"}:
         yield change(
-            step, f"with 0 in place of {step.words}", lambda f, a, k: torch.zeros_like(f(*a, **k))
+            step,
+            f"with 0 in place of {step.words}",
+            lambda f, a, k: torch.zeros_like(f(*a, **k)),
+            mistake=f"{name} is missing, taken as 0",
         )
     if step.name in EXTREMES:
         bound = torch.clamp_min if step.name.endswith("max") else torch.clamp_max

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from evoengine.evaluate.worker.forensics.changed_axes import changed_axes
 from evoengine.evaluate.worker.forensics.changed_branches import changed_branches
+from evoengine.evaluate.worker.forensics.changed_choices import changed_choices
 from evoengine.evaluate.worker.forensics.changed_conditions import changed_conditions
 from evoengine.evaluate.worker.forensics.changed_divisors import other_divisors
 from evoengine.evaluate.worker.forensics.changed_gathers import changed_gathers
@@ -35,7 +36,7 @@ from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax,
 from evoengine.evaluate.worker.forensics.changed_solves import changed_solves
 from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
-from evoengine.evaluate.worker.forensics.changed_windows import changed_windows
+from evoengine.evaluate.worker.forensics.changed_windows import changed_windows, undilated
 from evoengine.evaluate.worker.forensics.chunked_sums import chunked_sums
 from evoengine.evaluate.worker.forensics.half_masked_softmax import half_masked_softmax
 from evoengine.evaluate.worker.forensics.lane_maxima import lane_maxima
@@ -81,7 +82,10 @@ def plain_changes(
         yield from changed_windows(step, tiles)
         yield from changed_resampling(step)
         yield from changed_solves(step, tiles)
+    for step in steps:
+        yield from changed_choices(step)
     yield from changed_gathers(steps, recorder, tiles)
+    yield from undilated(steps)
     yield from short_halos(steps, tiles)
     yield from changed_branches(steps, recorder)
 

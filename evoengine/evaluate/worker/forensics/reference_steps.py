@@ -48,6 +48,7 @@ OPERATORS = {
     "bmm": "matmul",
     "mm": "matmul",
     "negative": "neg",
+    "linalg_vector_norm": "vector_norm",
     "mv": "matmul",
     "__lt__": "lt",
     "__le__": "le",

@@ -225,7 +225,9 @@ def rms_norm(
     return normalised if weight is None else normalised * weight
 
 
-def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None
+) -> Tensor:
     """As torch's normalize."""
     squares = x.abs().pow(p)
     total = squares.sum(dim, keepdim=True)

@@ -77,6 +77,44 @@ QUANTISED = OwnReference(
 )
 
 
+ROTATED = OwnReference(
+    "h = x.shape[-1] // 2\n"
+    "turned = torch.cat((-x[..., h:], x[..., :h]), -1)\n"
+    "return x * cos[:, None, :] + turned * sin[:, None, :]",
+    {"T": 30, "H": 4, "D": 12},
+    {"x": ["T", "H", "D"], "cos": ["T", "D"], "sin": ["T", "D"]},
+    ["T", "H", "D"],
+)
+GATES = OwnReference(
+    "best = torch.softmax(x, -1).topk(2, -1)\nvalues = best.values\n"
+    "return values / values.sum(-1, keepdim=True)",
+    {"N": 40, "E": 9},
+    {"x": ["N", "E"]},
+    ["N", "2"],
+)
+LARGEST = OwnReference(
+    "return torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1)",
+    {"B": 2, "C": 3, "H": 16, "W": 20},
+    {"x": ["B", "C", "H", "W"]},
+    ["B", "C", "8", "10"],
+)
+
+
+def rotated_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    return x * cos[:, None] + turned * sin[:, None]
+
+
+def second_best(x: Tensor) -> Tensor:
+    values = x.softmax(-1).topk(3, -1).values[:, [0, 2]]
+    return values / values.sum(-1, keepdim=True)
+
+
+def shifted_window(x: Tensor) -> Tensor:
+    moved = torch.nn.functional.pad(x, (0, 2, 0, 2), value=-1e30)
+    return torch.nn.functional.max_pool2d(moved, 3, stride=2)
+
+
 def chosen(x: Tensor, y: Tensor) -> Tensor:
     return x.gather(1, y.long().unsqueeze(1)).squeeze(1)
 
@@ -165,6 +203,18 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
         "group changes one element too early (off by one)",
     ),
     "the other direction": (ROLLED, lambda x, w: x.roll(-3, -1) * w, "the roll goes in the wrong"),
+    "a rotation of pairs": (
+        ROTATED,
+        rotated_pairs,
+        "rotation pairs neighbouring elements (even and odd, interleaved pairs)",
+    ),
+    "another second": (GATES, second_best, "last of the k largest is the one behind it"),
+    "a window of both axes": (LARGEST, shifted_window, "window is shifted by 1 ahead"),
+    "the next row": (
+        QUANTISED,
+        lambda **given: quantised_by_next(**given),
+        "scale is taken from the next row",
+    ),
     "another divisor": (
         QUANTISED,
         lambda x: quantised(x, 128),
@@ -176,6 +226,11 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 def quantised(x: Tensor, steps: int) -> Tensor:
     scale = x.abs().amax(-1, keepdim=True) / steps
     return torch.round(x / scale) * scale
+
+
+def quantised_by_next(x: Tensor) -> Tensor:
+    scale = x.abs().amax(-1, keepdim=True) / 127
+    return torch.round(x / scale) * scale.roll(-1, 0)
 
 
 @pytest.mark.parametrize("name", PLANTED)

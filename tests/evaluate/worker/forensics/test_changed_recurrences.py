@@ -91,6 +91,72 @@ PLANTED: dict[str, tuple[Mutant, str]] = {
 }
 
 
+READ_OUT = OwnReference(
+    "state = h0.clone()\n"
+    "found = []\n"
+    "for t in range(x.shape[1]):\n"
+    "    state = 0.9 * state + x[:, t, :, None] * k[:, t, None, :]\n"
+    "    found.append((state * q[:, t, None, :]).sum(-1))\n"
+    "return torch.stack(found, 1)",
+    {"B": 2, "T": 40, "C": 5, "S": 4},
+    {"x": ["B", "T", "C"], "k": ["B", "T", "S"], "q": ["B", "T", "S"], "h0": ["B", "C", "S"]},
+    ["B", "T", "C"],
+)
+FROM_END = OwnReference(
+    "g = torch.zeros_like(x[:, 0])\n"
+    "found = [g] * x.shape[1]\n"
+    "for t in reversed(range(x.shape[1])):\n"
+    "    g = x[:, t] + 0.9 * g\n"
+    "    found[t] = g\n"
+    "return torch.stack(found, 1)",
+    {"B": 2, "T": 44, "C": 5},
+    {"x": ["B", "T", "C"]},
+    ["B", "T", "C"],
+)
+
+
+def read_out(
+    x: Tensor, k: Tensor, q: Tensor, h0: Tensor, is_early: bool = False, chunk: int = 1000
+) -> Tensor:
+    state, found = h0, []
+    for t in range(x.shape[1]):
+        state = 0 * state if t and t % chunk == 0 else state
+        new = 0.9 * state + x[:, t, :, None] * k[:, t, None, :]
+        found.append(((state if is_early else new) * q[:, t, None, :]).sum(-1))
+        state = new
+    return torch.stack(found, 1)
+
+
+def from_end(x: Tensor) -> Tensor:
+    """Chunks of 16 from the start, the last of which is cut off."""
+    g, found = torch.zeros_like(x[:, 0]), []
+    for t in reversed(range(x.shape[1])):
+        g = x[:, t] + 0.9 * (0 * g if (t + 1) % CHUNK == 0 else g)
+        found.append(g)
+    return torch.stack(found[::-1], 1)
+
+
+OTHERS: dict[str, tuple[OwnReference, Mutant, str]] = {
+    "read early": (
+        READ_OUT,
+        lambda **given: read_out(**given, is_early=True),
+        "state is read before its update",
+    ),
+    "zero, not the first state": (
+        READ_OUT,
+        lambda **given: read_out(**given, chunk=16),
+        "begins with state at zero, not the first state",
+    ),
+    "from the end": (FROM_END, from_end, "carry of the chunk before is missing: each chunk of 16"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_wrong_state_of_another_loop_is_named(name: str, tmp_path: Path) -> None:
+    reference, mutant, words = OTHERS[name]
+    assert words in first_words(reference.diagnosed(reference.write(tmp_path), mutant))
+
+
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_recurrence_is_named(name: str, tmp_path: Path) -> None:
     mutant, words = PLANTED[name]

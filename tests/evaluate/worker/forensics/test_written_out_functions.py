@@ -10,6 +10,7 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from evoengine.evaluate.worker.forensics.reference_steps import step_name
 from evoengine.evaluate.worker.forensics.written_out_functions import WRITTEN_OUT
 
 
@@ -112,11 +113,11 @@ class Handed(TorchFunctionMode):
         return result
 
 
-@pytest.mark.parametrize("name", GIVEN_BY_NAME)
+@pytest.mark.parametrize("name", [*CALLS, *GIVEN_BY_NAME])
 def test_what_torch_hands_on_is_understood(name: str) -> None:
-    function, args, named = GIVEN_BY_NAME[name]
+    function, args, named = {**CALLS, **GIVEN_BY_NAME}[name]
     with Handed() as handed:
         right = function(*args, **named)
         func, given, kwargs = handed.given
-    written = WRITTEN_OUT[func.__name__](*given, **kwargs)
+    written = WRITTEN_OUT[step_name(func)](*given, **kwargs)
     torch.testing.assert_close(written, right)
