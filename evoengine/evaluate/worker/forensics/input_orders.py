@@ -68,9 +68,7 @@ def regrouped(
                 f" [{size}, {parts}]",
                 change=each_input((name,), _turning(axis, size, extent)),
                 least=LEAST,
-                mistake=f"the index along {formula} of {name} is split the wrong way round, as"
-                f" [{parts}, {size}] in place of [{size}, {parts}]: what belongs together lies in"
-                " turns (interleaved) where it must lie in a row, or the reverse",
+                mistake=_split(name, formula, parts, size),
             )
         for side in (2, 3, 4):
             if extent % (side * side) == 0:
@@ -83,6 +81,21 @@ def regrouped(
                     mistake=f"in the index along {formula} of {name} the row and the column of a"
                     f" {side}x{side} block are swapped (transposed)",
                 )
+
+
+def _split(name: str, formula: str, parts: int, size: int) -> str:
+    """That [size, parts] along an axis are read as [parts, size]."""
+    pairs = "neighbouring elements (even and odd, interleaved pairs)"
+    halves = "elements i and i + half (the two halves)"
+    if size == 2:
+        return f"{name} is read in the wrong order along {formula}: {pairs} in place of {halves}"
+    if parts == 2:
+        return f"{name} is read in the wrong order along {formula}: {halves} in place of {pairs}"
+    return (
+        f"the index along {formula} of {name} is split the wrong way round, as [{parts}, {size}] in"
+        f" place of [{size}, {parts}]: what belongs together is read in turns (interleaved) where"
+        " it lies in a row, or the reverse"
+    )
 
 
 def _paired(
