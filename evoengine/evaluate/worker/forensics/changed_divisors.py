@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evoengine.evaluate.worker.forensics.changed_reductions import count, names_of, together
@@ -29,6 +29,20 @@ def other_divisors(
                 )
     for step in steps:
         if step.name == "div":
+            named = step.operand(1) or "its divisor"
+            for words, other in (
+                (f"twice {named}", lambda divisor: 2 * divisor),
+                (f"half of {named}", lambda divisor: divisor / 2),
+                (_one_off(named, 1), lambda divisor: divisor + 1),
+                (_one_off(named, -1), lambda divisor: divisor - 1),
+            ):
+                yield change(
+                    step,
+                    f"with {words} as divisor in {step.words}",
+                    _with_other(other),
+                    1.0,
+                    f"{step.result} is divided by the wrong number: by {words} in place of {named}",
+                )
             for name, number in numbers.items():
                 yield change(
                     step,
@@ -46,6 +60,22 @@ def _over(number: int) -> Instead:
         if terms == number:
             raise ValueError("no change")
         return func(*args, **kwargs) * (terms / number)
+
+    return instead
+
+
+def _one_off(named: str, more: int) -> str:
+    """`128`, where 127 is meant and the divisor is one more; `N - 1`."""
+    if named.isdigit():
+        return str(int(named) + more)
+    return f"{named} {'+' if more > 0 else '-'} 1"
+
+
+def _with_other(other: Callable[[float], float]) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        if not isinstance(args[1], int | float) or args[1] in (0, 1, -1):
+            raise ValueError("no plain divisor")
+        return func(args[0], other(args[1]), *args[2:], **kwargs)
 
     return instead
 

@@ -32,6 +32,8 @@ def changed_halves(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
     for step in steps:
         if step.name in HALVED | JOINED:
             yield _exchanged(step)
+        if step.name in ("cat", "concat", "stack"):
+            yield _rotated(step)
     halving = [step for step in steps if step.name in HALVED - {"unbind"}]
     joining = [step for step in steps if step.name in CONCATENATED]
     for parts, words in (
@@ -49,6 +51,37 @@ def changed_halves(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
             mistake="neighbouring elements (even and odd, interleaved pairs) are taken in place of"
             " element i with i + half (the two halves)",
         )
+
+
+def _rotated(step: ReferenceStep) -> ChangedStep:
+    """A rotation by a quarter, (-b, a) of (a, b), of neighbours in place of halves, or reversed."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        parts = kwargs.get("tensors", args[0] if args else ())
+        right = func(*args, **kwargs)
+        if len(parts) != 2 or parts[0].shape != parts[1].shape or not parts[0].dim():
+            raise ValueError("no two halves")
+        axis = _axis(args, kwargs, 1) % right.dim()
+        if axis != right.dim() - 1:
+            raise ValueError("not along the last axis")
+        first, second = parts[1], -parts[0]
+        if step.name == "stack":
+            value = torch.stack((first, second), -1).flatten(-2)
+            low, high = value.chunk(2, -1)
+            return torch.cat((-high, low), -1).view(right.shape)
+        value = torch.cat((first, second), -1)
+        return torch.stack((-value[..., 1::2], value[..., ::2]), -1).flatten(-2)
+
+    neighbours = "neighbouring elements (even and odd, interleaved pairs)"
+    halves = "elements i and i + half (the two halves)"
+    said = (halves, neighbours) if step.name == "stack" else (neighbours, halves)
+    return ChangedStep(
+        DiagnosisKind.changed_step,
+        f"with {said[0]} rotated in {step.words}",
+        {step.place: instead},
+        1.02,
+        mistake=f"the rotation pairs {said[0]} where {said[1]} are meant",
+    )
 
 
 def _exchanged(step: ReferenceStep) -> ChangedStep:

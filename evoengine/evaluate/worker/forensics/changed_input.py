@@ -30,6 +30,7 @@ class ChangedInputs:
     scalars: Mapping[str, Value] = field(default_factory=dict)
     weight: float = 1.0
     mistake: str = ""  # in the words of an engineer: "scale is missing"
+    least: float = 0.0  # share that it must explain, where it explains a part by chance
     # what is done with the outputs as well; such a change is tried on the whole case
     after: Callable[[Tensors], Tensors] | None = None
 

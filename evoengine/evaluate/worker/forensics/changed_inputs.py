@@ -19,6 +19,7 @@ from evoengine.evaluate.worker.forensics.input_layouts import (
     mixed_tiles,
     outer_strides,
 )
+from evoengine.evaluate.worker.forensics.input_orders import regrouped, reversed_walks
 from evoengine.evaluate.worker.forensics.input_values import of_other_values, of_scales
 from evoengine.evaluate.worker.forensics.missing_parts import missing_ends, shortened
 from evoengine.evaluate.worker.forensics.swizzled_inputs import without_swizzle
@@ -66,3 +67,6 @@ def changed_inputs(
         yield from leading_dimensions(name, value, (*extents.values(), *tiles))
     for name, value in inputs.items():
         yield from mixed_tiles(task, name, value, tiles)
+    for name, value in inputs.items():
+        yield from regrouped(task, name, value, tiles)
+    yield from reversed_walks(task, inputs)

@@ -73,13 +73,13 @@ def _words(
         )
     maker = recorder.maker.get(taken.identity)
     if maker is not None and recorder.is_made_from(taken.identity, seen.identity):
-        return f"{_skipped(steps[maker])}{target}: {wrong} is used in place of {right}", what
+        return f"{_skipped(steps[maker], wrong)}{target}: {wrong} is used in place of {right}", what
     return f"{wrong} is used{target} where {right} is meant", what
 
 
-def _skipped(step: ReferenceStep) -> str:
-    """That a step is missing for one use of its result."""
-    other = step.operand(1)
+def _skipped(step: ReferenceStep, kept: str) -> str:
+    """That a step is missing for one use of its result, which takes the operand `kept` alone."""
+    other = step.operand(0 if kept == step.operand(1) else 1)
     doing = {"add": "added", "sub": "subtracted", "mul": "multiplied", "div": "divided by"}
     if step.name in doing and other:
         return f"{other} is not {doing[step.name]}"

@@ -165,6 +165,10 @@ def other_operations(step: ReferenceStep) -> Iterator[ChangedStep]:
             1.03,
             "gelu is the other one, by tanh in place of erf or the reverse",
         )
+    if step.name == "roll":
+        yield from _rolls(step)
+    if step.name in ("floor_divide", "remainder"):
+        yield from _indices(step)
     if step.name in SCAN_KINDS:
         yield from _scans(step, SCAN_KINDS[step.name])
     if step.name in ("maximum", "minimum", "max", "min", "amax", "amin"):
@@ -176,6 +180,77 @@ def other_operations(step: ReferenceStep) -> Iterator[ChangedStep]:
             f"with {other} in place of {step.name} ({step.words})",
             lambda f, a, k: getattr(torch, other)(*a, **k),
         )
+
+
+def _rolls(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """A roll in the other direction, or one place further or less."""
+    for words, mistake, other in (
+        (
+            "in the other direction",
+            "goes in the wrong direction (the sign of the shift)",
+            lambda n: -n,
+        ),
+        ("one place further", "is one place too far (off by one)", lambda n: n + 1),
+        ("one place less", "is one place too short (off by one)", lambda n: n - 1),
+    ):
+
+        def instead(func: Any, args: tuple[Any, ...], kwargs: Any, other: Any = other) -> Any:
+            given = dict(zip(("input", "shifts", "dims"), args, strict=False)) | dict(kwargs)
+            shifts = given["shifts"]
+            given["shifts"] = (
+                other(shifts) if isinstance(shifts, int) else tuple(other(one) for one in shifts)
+            )
+            return torch.roll(**given)
+
+        yield change(step, f"rolled {words} in {step.words}", instead, 1.0, f"the roll {mistake}")
+
+
+def _indices(step: ReferenceStep) -> Iterator[ChangedStep]:
+    """Arithmetic of whole indices: which group, or which place in it."""
+    is_group = step.name == "floor_divide"
+    result = step.result
+    for words, mistake, other in (
+        (
+            "of the next index",
+            "changes one element too early (off by one)",
+            lambda a, n: (a + 1, n),
+        ),
+        (
+            "of the index before",
+            "changes one element too late (off by one)",
+            lambda a, n: (a - 1, n),
+        ),
+        ("with twice the size", "has groups of twice the size", lambda a, n: (a, 2 * n)),
+        ("with half of the size", "has groups of half the size", lambda a, n: (a, n // 2)),
+    ):
+
+        def instead(func: Any, args: tuple[Any, ...], kwargs: Any, other: Any = other) -> Any:
+            right = func(*args, **kwargs)
+            value, size = args[0], args[1]
+            if not isinstance(size, int) or size < 2 or value.is_floating_point():
+                raise ValueError("no index")
+            given, parts = other(value, size)
+            return func(given, parts, *args[2:], **kwargs).clamp(right.min(), right.max())
+
+        yield change(
+            step, f"with the group {words} in {step.words}", instead, 1.0, f"{result} {mistake}"
+        )
+    said = ("modulo", "divided by") if is_group else ("divided by", "modulo")
+
+    def exchanged(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        right = func(*args, **kwargs)
+        if args[0].is_floating_point():
+            raise ValueError("no index")
+        done = torch.remainder(*args) if is_group else torch.floor_divide(*args)
+        return done.clamp(right.min(), right.max())
+
+    yield change(
+        step,
+        f"{said[0]} in place of {said[1]} {step.operand(1)} in {step.words}",
+        exchanged,
+        1.0,
+        f"{result} is the index {said[0]} the size of a group, where it must be {said[1]} it",
+    )
 
 
 def _other_gelu(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -200,7 +275,12 @@ _ACTIVATIONS: Mapping[str, Any] = {
     "tanh": torch.tanh,
 }
 _SIMILAR: Mapping[str, Mapping[str, Any]] = {
-    "exp": {"exp2": torch.exp2, "expm1": torch.expm1, "exp of -x": lambda x: torch.exp(-x)},
+    "exp": {
+        "exp2": torch.exp2,
+        "expm1": torch.expm1,
+        "exp of -x": lambda x: torch.exp(-x),
+        "1 + x, its first terms alone": lambda x: 1 + x,
+    },
     "exp2": {"exp": torch.exp},
     "log": {"log2": torch.log2, "log10": torch.log10, "log1p": torch.log1p},
     "log2": {"log": torch.log},

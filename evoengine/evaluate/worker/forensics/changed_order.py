@@ -22,6 +22,7 @@ from evoengine.records import DiagnosisKind
 
 MOVED = {"transpose", "permute", "softmax", "masked_fill", "masked_fill_", "cumsum", "flip", "triu",
          "tril", "where", "pow", "clamp"}  # fmt: skip
+COMMUTING = {"add", "mul"}
 Held = list[Any]  # what a step left for a later one
 
 
@@ -29,18 +30,26 @@ def changed_order(steps: Sequence[ReferenceStep], recorder: StepRecorder) -> Ite
     """The changes of two steps, of which the second takes the first one's result."""
     by_place = {step.place: step for step in steps}
     for step in steps:
-        before = _taken_first(step, by_place, recorder)
+        before = _taken(step, 0, by_place, recorder)
         if before is not None:
             yield from _roots(before, step)
             yield from _exchanged(before, step)
+        if step.name in COMMUTING:
+            before = _taken(step, 1, by_place, recorder)
+            if before is not None and before.name in BINARY and _commute_not(before, step):
+                yield from _binary(before, step, 1)
 
 
-def _taken_first(
-    step: ReferenceStep, by_place: Mapping[Place, ReferenceStep], recorder: StepRecorder
+def _taken(
+    step: ReferenceStep,
+    number: int,
+    by_place: Mapping[Place, ReferenceStep],
+    recorder: StepRecorder,
 ) -> ReferenceStep | None:
-    """The step whose result is the first operand of `step`."""
+    """The step whose result is operand `number` of `step`."""
     feeds = recorder.feeds.get(step.place, ())
-    return by_place.get(feeds[0]) if feeds and feeds[0] is not None else None
+    place = feeds[number] if number < len(feeds) else None
+    return by_place.get(place) if place is not None else None
 
 
 def _two(
@@ -105,12 +114,22 @@ def _exchanged(before: ReferenceStep, step: ReferenceStep) -> Iterator[ChangedSt
 
         yield _two(before, step, first, earlier, _order(before, step), f"{said}, not after it")
     elif before.name in BINARY and step.name in BINARY and _commute_not(before, step):
+        yield from _binary(before, step, 0)
+
+
+def _binary(before: ReferenceStep, step: ReferenceStep, number: int) -> Iterator[ChangedStep]:
+    """A factor behind an addition, or the reverse; `number` is the operand of `step` that `before`
+    gives. Of a product either factor may be the late one.
+    """
+    for late in (1, 0) if before.name in COMMUTING else (1,):
+        names = (before.operand(late), step.operand(1 - number))
         said = (
             f"{names[0] or 'the second operand'} is {_done(before)} after"
             f" {names[1] or 'the next operand'} is {_done(step)}"
         )
+        held: Held = []
 
-        def second(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        def second(func: Any, args: tuple[Any, ...], kwargs: Any, held: Held = held) -> Any:
             return _applied(before, func(*args, **kwargs), held[0])
 
         scaled = {"mul": "not multiplied by", "div": "not divided by"}.get(step.name, "")
@@ -121,7 +140,7 @@ def _exchanged(before: ReferenceStep, step: ReferenceStep) -> Iterator[ChangedSt
         yield _two(
             before,
             step,
-            _holding(held),
+            _holding(held, late),
             second,
             _order(before, step),
             f"{said}, not before it{more}",
@@ -145,10 +164,12 @@ def _commute_not(before: ReferenceStep, step: ReferenceStep) -> bool:
     )
 
 
-def _holding(held: Held) -> Any:
+def _holding(held: Held, late: int = 1) -> Any:
+    """A step that gives its other operand and keeps the `late` one."""
+
     def hold(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:
-        held[:] = [args[1]]
-        return args[0]
+        held[:] = [args[late]]
+        return args[1 - late]
 
     return hold
 

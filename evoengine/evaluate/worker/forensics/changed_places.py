@@ -9,25 +9,28 @@ import torch
 
 from evoengine.evaluate.worker.forensics.changed_step import (
     BINARY,
+    MOST_TILES,
     ChangedStep,
     Instead,
     change,
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 
+TILES = (32, 64, 16, 128, 256)
 PACKS = (2, 4, 8)  # elements that a thread reads at once
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 # (the places along an axis) -> the places that are read
 Read = Callable[[torch.Tensor], torch.Tensor]
 
 
-def changed_places(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
+def changed_places(steps: Sequence[ReferenceStep], tiles: Sequence[int]) -> Iterator[ChangedStep]:
     """Every operation on two operands, at some places of the last axis, or with another's value."""
     for step in steps:
         if step.name in BINARY:
             yield from _missing_at_some(step)
             for number in (0, 1):
                 yield from _of_neighbours(step, number)
+                yield from _in_tiles(step, number, tiles)
 
 
 def _missing_at_some(step: ReferenceStep) -> Iterator[ChangedStep]:
@@ -65,6 +68,31 @@ def _of_neighbours(step: ReferenceStep, number: int) -> Iterator[ChangedStep]:
         )
 
 
+def _in_tiles(step: ReferenceStep, number: int, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """An index without the offset of its tile, and one that is off by one."""
+    named = step.operand(number)
+    if not named:
+        return
+    for size in dict.fromkeys((*tiles[:MOST_TILES], *TILES)):
+        yield change(
+            step,
+            f"with {named} at i modulo {size} in place of i in {step.words}",
+            _reading(number, lambda at, s=size: at % s),  # type: ignore[misc]
+            1.0,
+            f"{named} is read at the index inside of its tile of {size}: the offset of the tile"
+            f" (chunk) is missing, so that it begins again every {size}",
+        )
+    for step_by, which in ((1, "next"), (-1, "previous")):
+        for noun, of_rows in (("element", False), ("row", True)):
+            yield change(
+                step,
+                f"with the {which} {noun} of {named} in place of each in {step.words}",
+                _reading(number, lambda at, d=step_by: (at + d) % len(at), of_rows),  # type: ignore[misc]
+                1.0,
+                f"{named} is taken from the {which} {noun}, shifted by one (off by one)",
+            )
+
+
 def _without(at_place: Callable[[torch.Tensor], torch.Tensor]) -> Instead:
     """The first operand in place of the result at some places of the last axis."""
 
@@ -79,15 +107,32 @@ def _without(at_place: Callable[[torch.Tensor], torch.Tensor]) -> Instead:
     return instead
 
 
-def _reading(number: int, read: Read) -> Instead:
+def _reading(number: int, read: Read, of_rows: bool | None = None) -> Instead:
+    """Another index of the operand along its last axis, or of rows that have one element each;
+    `of_rows`: of these alone, or never of these.
+    """
+
     def instead(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         value = args[number]
-        if not isinstance(value, torch.Tensor) or value.dim() == 0 or value.shape[-1] < 2:
-            raise ValueError("no axis to read along")
-        extent = value.shape[-1]
-        places = read(torch.arange(extent, device=value.device)).clamp(max=extent - 1)
+        axis = _last_axis(value)
+        if of_rows is not None and of_rows != (axis != -1):
+            raise ValueError("another axis")
+        extent = value.shape[axis]
+        at = torch.arange(extent, device=value.device)
+        places = read(at).clamp(max=extent - 1)
+        if bool((places == at).all()):
+            raise ValueError("no change")
         given = list(args)
-        given[number] = value.index_select(-1, places)
+        given[number] = value.index_select(axis, places)
         return func(*given, **kwargs)
 
     return instead
+
+
+def _last_axis(value: Any) -> int:
+    """The last axis of an operand that has several indices: rows, where it is a column."""
+    axes = range(-1, -value.dim() - 1, -1) if isinstance(value, torch.Tensor) else ()
+    for axis in axes:
+        if value.shape[axis] > 1:
+            return axis
+    raise ValueError("no axis to read along")

@@ -71,7 +71,7 @@ def divided_wrongly(step: ReferenceStep) -> Iterator[ChangedStep]:
             step,
             f"with 0 in place of {step.words}",
             lambda f, a, k: torch.zeros_like(f(*a, **k)),
-            mistake=f"{step.result} is missing, taken as 0 (a term that is not added)",
+            mistake=f"{name} is missing, taken as 0 (a term that is not added)",
         )
     if step.name in EXTREMES:
         bound = torch.clamp_min if step.name.endswith("max") else torch.clamp_max

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+import torch
+
 from evoengine.errors import TaskError
-from evoengine.evaluate.worker.forensics.carried_states import CountedCalls
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
 from evoengine.evaluate.worker.forensics.changed_inputs import changed_inputs, exchanged_inputs
 from evoengine.evaluate.worker.forensics.changed_scalars import changed_scalars
@@ -134,7 +135,8 @@ class ChangedReferences:
             share = max(found.share, found.reduction)
             if rough and 0.4 < found.size < 2.5 and found.reduction > -1.5:
                 share = max(share, 0.75 - abs(1 - found.size) / 4)
-            if share >= LEAST_REDUCTION and (best is None or share > best.share + 0.03):
+            least = max(LEAST_REDUCTION, 0.0 if isinstance(change, ChangedStep) else change.least)
+            if share >= least and (best is None or share > best.share + 0.03):
                 like = "as large as" if share > max(found.share, found.reduction) else "that of"
                 said = f"{change.mistake}: the error" if change.mistake else "the error"
                 best = Lead(
@@ -162,7 +164,8 @@ class ChangedReferences:
         yield from self._try_all(changed_inputs(task, self._call.case, inputs, self._tiles))
 
     def _of_plain_steps(self) -> Iterator[Lead]:
-        yield from self._try_all(plain_changes(self._recorded(), self._tiles))
+        known = self._recorded(), self._tiles, self._extents(), begins_of(self._window.worst.bad)
+        yield from self._try_all(plain_changes(*known))
 
     def _of_steps(self) -> Iterator[Lead]:
         """As many as are tried before the search has used its share of the time."""
@@ -286,9 +289,6 @@ class ChangedReferences:
         self, change: ChangedInputs | ChangedStep, window: ReferenceWindow
     ) -> Tensors | None:
         if isinstance(change, ChangedStep):
-            for instead in change.instead.values():
-                if isinstance(instead, CountedCalls):
-                    instead.begin()
             before = change.rehearsal
             if before is not None and not before.is_done:
                 before.is_done = True
@@ -306,7 +306,8 @@ class ChangedReferences:
     def _lead(self, change: ChangedInputs | ChangedStep, found: Explained) -> Lead | None:
         nearly = found.reduction >= NEARLY and found.spoiled < SPOILED
         share = max(found.share, 0.85 * found.reduction if nearly else 0.0)
-        if share < LEAST_SHARE:
+        least = 0.0 if isinstance(change, ChangedStep) else change.least
+        if share < max(LEAST_SHARE, least):
             return None
         where = ""
         weight = change.weight
@@ -342,6 +343,17 @@ def _in_spite_of_failures(
         yield from changes
     except FAILURES:
         return
+
+
+def begins_of(bad: torch.Tensor) -> tuple[int, ...]:
+    """The first wrong index along each axis that begins with more than one right one."""
+    found = []
+    for axis in range(bad.dim()):
+        others = tuple(one for one in range(bad.dim()) if one != axis)
+        first = int((bad.any(others) if others else bad).int().argmax())
+        if first > 1:
+            found.append(first)
+    return tuple(dict.fromkeys(found))
 
 
 def _needs_all(change: ChangedInputs | ChangedStep) -> bool:

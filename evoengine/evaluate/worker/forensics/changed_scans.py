@@ -11,6 +11,7 @@ from evoengine.evaluate.worker.forensics.pair_scans import pair_scans
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.evaluate.worker.forensics.scan_kinds import SCAN_KINDS, ScanKind, scanned
 from evoengine.evaluate.worker.forensics.warp_scans import WARP, warp_scans
+from evoengine.records import DiagnosisKind
 
 PARTS = (32, 64, 128, 256, 512, 1024, 8, 16)
 
@@ -38,6 +39,16 @@ def joined_scans(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedS
             f"the carry holds the total of the previous part of {named} alone, not of all parts"
             " before",
         )
+        yield change(
+            step,
+            f"with the totals of the parts behind in place of those before every {size} in"
+            f" {step.words}",
+            _carried_from_behind(kind, size),
+            1.0,
+            f"the carry comes from the wrong side: each chunk of {named} adds the totals of the"
+            " chunks behind it, not of those before it",
+        )
+    yield from _of_rows(step, kind)
     yield from _carried_in_part(step, kind, sizes)
     for size in sizes:
         for inner in (one for one in sizes if one < size and size % one == 0):
@@ -62,6 +73,49 @@ def joined_scans(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedS
     yield from warp_scans(step, kind, sizes)
     if step.name == "logcumsumexp":
         yield from pair_scans(step, sizes)
+
+
+def _of_rows(step: ReferenceStep, kind: ScanKind) -> Iterator[ChangedStep]:
+    """A scan that does not begin anew with each row."""
+    for is_whole, said in (
+        (True, "goes on from the end of the row before"),
+        (False, "begins with the total of the row before"),
+    ):
+        yield ChangedStep(
+            DiagnosisKind.changed_step,
+            f"where each row {said} in {step.words}",
+            {step.place: _begun_by_rows(kind, is_whole)},
+            1.01,
+            mistake=f"the carry is not set back (reset) between rows: each row {said}",
+            of_whole=True,
+        )
+
+
+def _begun_by_rows(kind: ScanKind, is_whole: bool) -> Instead:
+    def along(value: torch.Tensor) -> torch.Tensor:
+        rows = value.flatten(0, -2) if value.dim() > 1 else value
+        if rows.dim() < 2 or rows.shape[0] < 2:
+            raise ValueError("one row")
+        totals = kind.total(rows)
+        before = kind.shifted(kind.scan(totals) if is_whole else totals, 1)
+        return kind.join(before.unsqueeze(-1), kind.scan(rows)).view(value.shape)
+
+    return scanned(along)
+
+
+def _carried_from_behind(kind: ScanKind, size: int) -> Instead:
+    def along(value: torch.Tensor) -> torch.Tensor:
+        parts = value.split(size, -1)
+        if len(parts) < 2:
+            raise ValueError("one part")
+        found = []
+        begin = torch.full_like(value[..., :1], kind.empty)
+        for part in parts[::-1]:
+            found.append(kind.join(begin, kind.scan(part)))
+            begin = kind.join(begin, kind.total(part).unsqueeze(-1))
+        return torch.cat(found[::-1], -1)
+
+    return scanned(along)
 
 
 def _carried_in_part(

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn.functional import pad
 
+from evoengine.evaluate.worker.forensics.changed_reductions import all_and_each, together
 from evoengine.evaluate.worker.forensics.changed_step import (
     MOST_TILES,
     ChangedStep,
@@ -20,6 +21,7 @@ from evoengine.records import DiagnosisKind
 
 HALO_TILES = (32, 64, 128, 256, 16, 8)
 MOST_HALO = 4
+DILATED = {"conv1d", "conv2d"}  # functions whose windows have holes
 
 
 def changed_windows(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
@@ -31,6 +33,58 @@ def changed_windows(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chang
     if step.name == "unfold":
         yield from _halos(step, tiles)
         yield from _walks(step, tiles)
+        for which, lost, again in (("last", -1, -2), ("first", 0, 1)):
+            yield change(
+                step,
+                f"without the {which} tap of every window in {step.words}",
+                _without_tap(lost, again),
+                0.99,
+                f"the {which} row or column of every window (its {which} tap) is left out (off by"
+                " one)",
+            )
+
+
+def _without_tap(lost: int, again: int) -> Instead:
+    """Windows that have one tap twice, for a maximum, in place of another."""
+
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        found = func(*args, **kwargs)
+        if found.shape[-1] < 2:
+            raise ValueError("one tap")
+        made = found.clone()
+        made[..., lost] = found[..., again]
+        return made
+
+    return instead
+
+
+def undilated(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
+    """Convolutions whose taps lie side by side, and not apart, along all axes or one."""
+    taps = [step for step in steps if step.name == "index_select" and step.function in DILATED]
+    for group in all_and_each(taps) if taps else ():
+        for start, where in (
+            ("middle", ", around the same middle"),
+            ("first", ", from the same start"),
+            ("last", ", up to the same end"),
+        ):
+            yield together(
+                group,
+                f"with the taps of a window side by side{where}",
+                _side_by_side(start),
+                f"the dilation is ignored: taps lie side by side (dilation 1){where}",
+                1.01,
+            )
+
+
+def _side_by_side(kept: str) -> Instead:
+    def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+        value, axis, index = args
+        spare = value.shape[axis] - len(index)
+        begin = {"first": 0, "middle": spare // 2, "last": spare}[kept]
+        at = torch.arange(len(index), device=value.device) + begin
+        return func(value, axis, at, **kwargs)
+
+    return instead
 
 
 def _borders(step: ReferenceStep) -> Iterator[ChangedStep]:
@@ -54,15 +108,28 @@ def _borders(step: ReferenceStep) -> Iterator[ChangedStep]:
         "the bounds of columns are not checked: at the left and right edge the window wraps into"
         " the row before or after (no zero padding there)",
     )
-    for axis, which in ((0, "last"), (1, "last but one")):
+    yield ChangedStep(
+        DiagnosisKind.changed_step,
+        f"with elements of the channel or batch before in place of the padding in {step.words}",
+        {step.place: _wrapped_anywhere},
+        1.02,
+        mistake="the border of a row is not checked: the window wraps into the end of the row"
+        " (channel, sequence) before or the start of the one behind, in place of zeros",
+        of_whole=True,
+    )
+    for axes, which in (
+        ((0,), "last axis"),
+        ((1,), "last but one axis"),
+        ((0, 1), "last two axes"),
+    ):
         for shift in (1, -1, 2, -2, 3, -3):
             side = "ahead (later, into the future)" if shift > 0 else "behind (earlier)"
             yield change(
                 step,
-                f"with windows {abs(shift)} {side} along the {which} axis in {step.words}",
-                _shifted(axis, shift),
+                f"with windows {abs(shift)} {side} along the {which} in {step.words}",
+                _shifted(axes, shift),
                 1.0,
-                f"the window is shifted by {abs(shift)} {side} along the {which} axis",
+                f"the window is shifted by {abs(shift)} {side} along the {which}",
             )
 
 
@@ -183,15 +250,30 @@ def _wrapped(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     return tall.flatten(-2)[..., places]
 
 
-def _shifted(axis: int, shift: int) -> Instead:
-    """As many elements less before an axis as there are more behind it."""
+def _wrapped_anywhere(_func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """Padding of the last axis alone that holds what lies there in memory, zeros outside of all."""
+    value, amounts = args[0], _amounts(args, kwargs)
+    if value.dim() < 2 or max(amounts[:2]) < 1 or any(amounts[2:]):
+        raise ValueError("not padded along rows alone")
+    columns = value.shape[-1]
+    before, behind = amounts[0], amounts[1]
+    flat = pad(value.flatten(), (max(0, before), max(0, behind)))
+    rows = value.numel() // columns
+    row = torch.arange(rows, device=value.device).view(-1, 1) * columns
+    places = row + torch.arange(before + columns + behind, device=value.device)
+    return flat[places].view(*value.shape[:-1], -1)
+
+
+def _shifted(axes: Sequence[int], shift: int) -> Instead:
+    """As many elements less before each axis as there are more behind it."""
 
     def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         amounts = list(_amounts(args, kwargs))
-        if len(amounts) <= 2 * axis + 1:
+        if len(amounts) <= 2 * axes[-1] + 1:
             raise ValueError("no padding of this axis")
-        amounts[2 * axis] -= shift
-        amounts[2 * axis + 1] += shift
+        for axis in axes:
+            amounts[2 * axis] -= shift
+            amounts[2 * axis + 1] += shift
         return pad(args[0], tuple(amounts), value=kwargs.get("value"))
 
     return instead

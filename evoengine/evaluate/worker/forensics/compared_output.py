@@ -99,7 +99,7 @@ def matching(
     growth = max(1.0, rms / usual) if usual > 0 and math.isfinite(rms) else 1.0
     eps = torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
     limit = gate.atol * growth + (gate.rtol + eps) * other.abs()
-    near = (value - other).abs() <= limit
+    near = ((value - other).abs() <= limit) & other.isfinite()  # no limit is infinite
     return near | (value == other) | (value.isnan() & other.isnan())
 
 

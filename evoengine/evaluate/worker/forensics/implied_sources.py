@@ -93,7 +93,8 @@ def _factors(
         by = f"{named[0]} ({round(divisor)})" if named else f"{round(divisor)}"
         yield StatisticSource(
             f"is divided by the wrong number: by {by} in place of {count}"
-            f"{_rounded_up(count, round(divisor))}",
+            f"{_rounded_up(count, round(divisor))}"
+            f"{' (not divided: a sum in place of a mean)' if round(divisor) == 1 else ''}",
             factor * right,
         )
     whole = factor if factor > 1 else 1 / factor

@@ -39,6 +39,8 @@ OPERATORS = {
     "__rdiv__": "rdiv",
     "__neg__": "neg",
     "__pow__": "pow",
+    "__floordiv__": "floor_divide",
+    "__mod__": "remainder",
     "true_divide": "div",
     "divide": "div",
     "multiply": "mul",
@@ -46,6 +48,7 @@ OPERATORS = {
     "bmm": "matmul",
     "mm": "matmul",
     "negative": "neg",
+    "linalg_vector_norm": "vector_norm",
     "mv": "matmul",
     "__lt__": "lt",
     "__le__": "le",
@@ -115,6 +118,15 @@ class SeenTensor:
     shape: torch.Size
 
 
+@dataclass(frozen=True)
+class CarriedOperand:
+    """An operand of a step in a loop that a step of the turn before has made, its state."""
+
+    place: Place
+    number: int
+    maker: Place
+
+
 @dataclass
 class StepRecorder(Deadline):
     """Notes every step of the functions in a folder."""
@@ -127,8 +139,8 @@ class StepRecorder(Deadline):
     operands: list[SeenTensor] = field(default_factory=list)
     results: list[SeenTensor] = field(default_factory=list)
     is_repeated: bool = False  # whether a step is called more than once, as in a loop
-    # steps that take what an earlier call of their own gave, as recurrences do
-    carried: set[Place] = field(default_factory=set)
+    calls: dict[Place, int] = field(default_factory=dict)  # how often each step is called
+    carried: dict[tuple[Place, int], CarriedOperand] = field(default_factory=dict)
     maker: dict[int, Place] = field(default_factory=dict)  # the first step that gave a tensor
     _sources: dict[int, set[int]] = field(default_factory=dict)  # all that a tensor is made from
     _made: dict[int, Place] = field(default_factory=dict)
@@ -143,9 +155,11 @@ class StepRecorder(Deadline):
         name = step_name(func)
         if place is None or name in UNNAMED or len(self.found) >= MOST_STEPS:
             return func(*args, **kwargs)
+        self.calls[place] = self.calls.get(place, 0) + 1
         if place in self.found:
             self.is_repeated = True
-            self._note_carried(place, args)
+            if self.calls[place] == 2 and not _is_in_place(func):
+                self._note_carried(place, args)
         else:
             self.found[place] = _described(place, name, len(self.found), args)
             self.feeds[place] = tuple(self._made.get(id(given)) for given in args)
@@ -181,10 +195,11 @@ class StepRecorder(Deadline):
         return source in self._sources.get(made, ())
 
     def _note_carried(self, place: Place, args: tuple[Any, ...]) -> None:
-        for given in args:
-            known = {id(given)} | self._sources.get(id(given), set())
-            if any(self.maker.get(one) == place for one in known):
-                self.carried.add(place)
+        """The operands that no step before this one made in the turn before, but one after it."""
+        for number, given in enumerate(args):
+            maker = self._made.get(id(given))
+            if maker is not None and self.found[maker].order >= self.found[place].order:
+                self.carried[place, number] = CarriedOperand(place, number, maker)
 
     def _note_operands(self, place: Place, args: tuple[Any, ...]) -> None:
         for number, given in enumerate(args):
@@ -261,6 +276,12 @@ def step_name(func: Callable[..., Any]) -> str:
     """The name of a torch function, the same for a method and its operator."""
     name = getattr(func, "__name__", "")
     return OPERATORS.get(name, name)
+
+
+def _is_in_place(func: Callable[..., Any]) -> bool:
+    """Whether a torch function changes its operand: `add_`, `__iadd__`."""
+    name = getattr(func, "__name__", "")
+    return name.startswith("__i") or (name.endswith("_") and not name.endswith("__"))
 
 
 def place_of(folder: Path) -> Place | None:

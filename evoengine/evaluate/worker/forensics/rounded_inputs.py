@@ -16,6 +16,7 @@ PRECISIONS = (
     ("e5m2", torch.float8_e5m2),
     ("fp16", torch.float16),
 )
+FEW, FEW_EXPLAIN = 64, 0.9
 TF32_BITS = 13  # of a float32 that tf32 drops
 
 
@@ -29,6 +30,7 @@ def rounded_inputs(inputs: Tensors) -> Iterator[ChangedInputs]:
                 yield ChangedInputs(
                     DiagnosisKind.low_precision,
                     f"{listed(names)} rounded to {words}",
+                    least=_least(inputs, names),
                     cut_change=each_input(
                         names,
                         lambda x, dtype=dtype: x.float().to(dtype).float(),  # type: ignore[misc]
@@ -38,14 +40,26 @@ def rounded_inputs(inputs: Tensors) -> Iterator[ChangedInputs]:
                     yield ChangedInputs(
                         DiagnosisKind.low_precision,
                         f"{listed(names)} rounded to {words} with a scale",
+                        least=_least(inputs, names),
                         cut_change=each_input(names, _scaled_e4m3),
                     )
     single = tuple(name for name in floating if inputs[name].dtype == torch.float32)
     if single:
         words = f"{listed(single)} rounded to tf32"
         yield ChangedInputs(
-            DiagnosisKind.low_precision, words, cut_change=each_input(single, to_tf32)
+            DiagnosisKind.low_precision,
+            words,
+            least=_least(inputs, single),
+            cut_change=each_input(single, to_tf32),
         )
+
+
+def _least(inputs: Tensors, names: Sequence[str]) -> float:
+    """The share of an error that these inputs must explain: a few numbers that are off by a little
+    come near to any error.
+    """
+    numbers = sum(inputs[name].numel() for name in names)
+    return FEW_EXPLAIN if numbers < FEW else 0.0
 
 
 def to_tf32(value: torch.Tensor) -> torch.Tensor:

@@ -51,17 +51,84 @@ def logsumexp(scores: Tensor, dim: Axes, keepdim: bool = False) -> Tensor:
     return logarithm + maximum
 
 
-def cross_entropy(scores: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """As torch's cross_entropy."""
+def cross_entropy(
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: None = None,
+    ignore_index: int = -100,
+    reduce: None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """As torch's cross_entropy of class numbers, of scores of shape (rows, classes)."""
     maximum = scores.amax(1, keepdim=True)
     exponentials = (scores - maximum).exp()
     total = exponentials.sum(1, keepdim=True)
     logarithm = total.log()
-    chosen = (scores - maximum).gather(1, target.long().unsqueeze(1))
+    is_ignored = target == ignore_index
+    number = target.long().masked_fill(is_ignored, 0).unsqueeze(1)
+    chosen = (scores - maximum).gather(1, number)
     loss = (logarithm - chosen).squeeze(1)
+    weights = torch.ones_like(loss)
+    if weight is not None:
+        weights = weight.index_select(0, number.squeeze(1))
+        loss = loss * weights
+    if label_smoothing:
+        each = logarithm - (scores - maximum)
+        each = each if weight is None else each * weight
+        smooth = each.mean(1)
+        loss = loss * (1 - label_smoothing) + smooth * label_smoothing
+    if bool(is_ignored.any()):
+        loss = torch.where(is_ignored, 0.0, loss)
+        weights = torch.where(is_ignored, 0.0, weights)
+    return _reduced(loss, weights, reduction)
+
+
+def nll_loss(
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: None = None,
+    ignore_index: int = -100,
+    reduce: None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """As torch's nll_loss, of logarithms of shape (rows, classes)."""
+    is_ignored = target == ignore_index
+    number = target.long().masked_fill(is_ignored, 0).unsqueeze(1)
+    chosen = scores.gather(1, number)
+    loss = -chosen.squeeze(1)
+    weights = torch.ones_like(loss)
+    if weight is not None:
+        weights = weight.index_select(0, number.squeeze(1))
+        loss = loss * weights
+    if bool(is_ignored.any()):
+        loss = torch.where(is_ignored, 0.0, loss)
+        weights = torch.where(is_ignored, 0.0, weights)
+    return _reduced(loss, weights, reduction)
+
+
+def _reduced(loss: Tensor, weights: Tensor, reduction: str) -> Tensor:
+    """The loss of each row, or their sum, or that over what the rows count."""
     if reduction == "none":
         return loss
-    return loss.mean() if reduction == "mean" else loss.sum()
+    return loss.sum() / weights.sum() if reduction == "mean" else loss.sum()
+
+
+def kl_div(
+    x: Tensor,
+    target: Tensor,
+    size_average: None = None,
+    reduce: None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """As torch's kl_div, of logarithms x."""
+    loss = target.exp() * (target - x) if log_target else target * (target.log() - x)
+    if reduction == "batchmean":
+        return loss.sum() / x.shape[0]
+    return _reduced(loss, torch.ones_like(loss), reduction)
 
 
 def layer_norm(
@@ -107,15 +174,43 @@ def group_norm(
 
 def instance_norm(
     x: Tensor,
-    _mean: Any = None,
-    _variance: Any = None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
-    *_rest: Any,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """As torch's instance_norm."""
+    """As torch's instance_norm of the statistics of its input."""
     return group_norm(x, x.shape[1], weight, bias, eps)
+
+
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """As torch's batch_norm."""
+    each = (-1, *(1,) * (x.dim() - 2))
+    axes = (0, *range(2, x.dim()))
+    if training or running_mean is None or running_var is None:
+        mean = x.mean(axes, keepdim=True)
+        deviations = x - mean
+        squares = deviations.square()
+        variance = squares.mean(axes, keepdim=True)
+    else:
+        mean = running_mean.view(each)
+        variance = running_var.view(each)
+    deviation = (variance + eps).sqrt()
+    normalised = (x - mean) / deviation
+    scaled = normalised if weight is None else normalised * weight.view(each)
+    return scaled if bias is None else scaled + bias.view(each)
 
 
 def rms_norm(
@@ -130,7 +225,9 @@ def rms_norm(
     return normalised if weight is None else normalised * weight
 
 
-def normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None
+) -> Tensor:
     """As torch's normalize."""
     squares = x.abs().pow(p)
     total = squares.sum(dim, keepdim=True)
@@ -168,6 +265,13 @@ def silu(x: Tensor, **_inplace: Any) -> Tensor:
     """As torch's silu."""
     sigmoid = 1 / (1 + (-x).exp())
     return x * sigmoid
+
+
+def glu(x: Tensor, dim: int = -1) -> Tensor:
+    """As torch's glu."""
+    value, gate = x.chunk(2, dim)
+    sigmoid = gate.sigmoid()
+    return value * sigmoid
 
 
 def softplus(x: Tensor) -> Tensor:
@@ -263,15 +367,19 @@ WRITTEN_OUT: Mapping[str, Callable[..., Tensor]] = {
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
     "cross_entropy": cross_entropy,
+    "nll_loss": nll_loss,
+    "kl_div": kl_div,
     "layer_norm": layer_norm,
     "group_norm": group_norm,
     "instance_norm": instance_norm,
+    "batch_norm": batch_norm,
     "rms_norm": rms_norm,
     "normalize": normalize,
     "vector_norm": vector_norm,
     "var": variance,
     "std": standard_deviation,
     "silu": silu,
+    "glu": glu,
     "softplus": softplus,
     "elu": elu,
     "leaky_relu": leaky_relu,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,10 +23,14 @@ def conv2d(
     """As torch's conv2d."""
     (down, across), (above, left) = _pair(stride), _pair(padding)
     height, width = weight.shape[-2:]
-    if _pair(dilation) != (1, 1):
-        raise ValueError("dilated")
+    (apart_down, apart) = _pair(dilation)
     padded = torch.nn.functional.pad(x, (left, left, above, above))
-    windows = padded.unfold(2, height, down).unfold(3, width, across)
+    tall = padded.unfold(2, (height - 1) * apart_down + 1, down)
+    if apart_down > 1:
+        tall = tall.index_select(-1, _spread(x, height, apart_down))
+    windows = tall.unfold(3, (width - 1) * apart + 1, across)
+    if apart > 1:
+        windows = windows.index_select(-1, _spread(x, width, apart))
     n, _, rows, columns = windows.shape[:4]
     taps = windows.reshape(n, groups, -1, rows * columns, height * width)
     taps = taps.transpose(2, 3).reshape(n, groups, rows * columns, -1)
@@ -48,10 +51,11 @@ def conv1d(
 ) -> Tensor:
     """As torch's conv1d."""
     (step,), (left,) = _single(stride), _single(padding)
-    if _single(dilation) != (1,):
-        raise ValueError("dilated")
+    (apart,) = _single(dilation)
     padded = torch.nn.functional.pad(x, (left, left))
-    windows = padded.unfold(2, weight.shape[-1], step)
+    windows = padded.unfold(2, (weight.shape[-1] - 1) * apart + 1, step)
+    if apart > 1:
+        windows = windows.index_select(-1, _spread(x, weight.shape[-1], apart))
     n, _, length = windows.shape[:3]
     taps = windows.reshape(n, groups, -1, length, weight.shape[-1])
     taps = taps.transpose(2, 3).reshape(n, groups, length, -1)
@@ -62,10 +66,16 @@ def conv1d(
 
 
 def max_pool2d(
-    x: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, *rest: Any
+    x: Tensor,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Tensor:
     """As torch's max_pool2d."""
-    if any(one not in (1, False) for one in rest):
+    if _pair(dilation) != (1, 1) or ceil_mode or return_indices:
         raise ValueError("dilated, or with indices")
     (height, width), (above, left) = _pair(kernel_size), _pair(padding)
     down, across = _pair(kernel_size if stride is None else stride)
@@ -123,6 +133,11 @@ def counted_places(
             ]
         )
     return [[rows * columns for columns in spans[1]] for rows in spans[0]]
+
+
+def _spread(x: Tensor, count: int, apart: int) -> Tensor:
+    """The places of so many taps."""
+    return torch.arange(0, count * apart, apart, device=x.device)
 
 
 def _pair(value: Pair) -> tuple[int, ...]:

@@ -33,6 +33,12 @@ def tiles_of_warps(x: torch.Tensor) -> torch.Tensor:
     return torch.cat(made, -1)
 
 
+def from_behind(x: torch.Tensor) -> torch.Tensor:
+    behind = [x[:, end:].sum(-1, True) for end in range(64, x.shape[-1] + 64, 64)]
+    cut = zip(x.split(64, -1), behind, strict=True)
+    return torch.cat([part.cumsum(-1) + total for part, total in cut], -1)
+
+
 def without_last_step(x: torch.Tensor) -> torch.Tensor:
     """Lanes that add at most the 16 lanes up to them; warps that are joined by their last lane."""
     found, carry = [], torch.zeros_like(x[:, :1])
@@ -51,6 +57,15 @@ PLANTED: dict[str, tuple[Mutant, str]] = {
     "other direction": (lambda x: x.flip(-1).cumsum(-1).flip(-1), "reverse direction"),
     "begun again": (lambda x: parts(x, 64, 0), "begins again every 64 elements"),
     "carry of one part": (lambda x: parts(x, 64, 1), "total of the previous part of 64 elements"),
+    "chunks of the wrong side": (from_behind, "the carry comes from the wrong side"),
+    "rows": (
+        lambda x: x.flatten().cumsum(-1).view(x.shape),
+        "not set back (reset) between rows: each row goes on",
+    ),
+    "total of a row": (
+        lambda x: x.cumsum(-1) + torch.cat([0 * x[:1, :1], x[:-1].sum(-1, True)]),
+        "each row begins with the total of the row before",
+    ),
     "warps of a tile": (tiles_of_warps, "inside a tile of 128, each part of 32 elements"),
     "a step of a warp": (without_last_step, "The last step of the scan of a warp, that of 16"),
 }

@@ -128,14 +128,14 @@ def mean_over_all(table: Given, index: Given) -> Given:
 
 PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
     "rotated the other way": (ROTARY, lambda x: rotated(x, sign=-1), "has the wrong sign"),
-    "pairs for halves": (ROTARY, lambda x: rotated(x, pairs=True), "the parts of D are mapped"),
+    "pairs for halves": (ROTARY, lambda x: rotated(x, pairs=True), "are paired where elements i and i + 16"),
     "another base": (ROTARY, lambda x: rotated(x, base=1000.0), "a constant (number, base, eps)"),
     "cos for sin": (ROTARY, lambda x: rotated(x, swapped=True), "cos and sin are exchanged"),
     "window of whole tiles": (WINDOW, window_of_tiles, "is checked for whole tiles of 16 columns"),
     "groups in turn": (GROUPS, groups_in_turn, "the parts of C are mapped wrongly"),
     "factor twice": (GRADIENT, lambda **it: gradient(**it, twice=True), "p is applied twice"),
     "no inner sum": (GRADIENT, lambda **it: gradient(**it, inner=False), "inner is missing"),
-    "chunks without state": (STATES, states, "the state (the carry) of the recurrence is lost"),
+    "chunks without state": (STATES, states, "the carry of the chunk before is missing"),
     "padding in the mean": (BAGS, mean_over_all, "in every row: a constant"),
     "no stride": (
         IMAGES,

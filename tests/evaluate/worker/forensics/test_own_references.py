@@ -45,6 +45,48 @@ GATED = OwnReference(
 )
 
 
+INSTANCE_NORM = OwnReference(
+    "return torch.nn.functional.instance_norm(x, weight=weight, bias=bias)",
+    {"N": 4, "C": 6, "P": 30},
+    {"x": ["N", "C", "P"], "weight": ["C"], "bias": ["C"]},
+    ["N", "C", "P"],
+)
+CROSS_ENTROPY = OwnReference(
+    "return torch.nn.functional.cross_entropy(x, y.long(), weight=weight, reduction='none',"
+    " label_smoothing=0.1)",
+    {"N": 40, "C": 50},
+    {
+        "x": ["N", "C"],
+        "y": {"shape": ["N"], "dtype": "int32", "draw": {"dist": "uniform", "low": 0, "high": 50}},
+        "weight": ["C"],
+    },
+    ["N"],
+)
+DILATED = OwnReference(
+    "return torch.nn.functional.conv1d(x, weight, bias, padding=4, dilation=2)",
+    {"B": 2, "C": 4, "O": 5, "T": 70},
+    {"x": ["B", "C", "T"], "weight": ["O", "C", "5"], "bias": ["O"]},
+    ["B", "O", "T"],
+)
+
+
+def instance_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """With an unbiased variance."""
+    normal = (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
+    return normal * weight[:, None] + bias[:, None]
+
+
+def cross_entropy(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Whose smoothing lacks the weights of the classes."""
+    each = -x.log_softmax(-1)
+    own = each.gather(1, y.long().unsqueeze(1)).squeeze(1) * weight[y.long()]
+    return 0.9 * own + 0.1 * each.mean(-1)
+
+
+def without_dilation(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.conv1d(x, weight, bias, padding=2)
+
+
 def group_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, power: float = 0.5, taken: float = 1
 ) -> torch.Tensor:
@@ -63,6 +105,13 @@ INSIDE: dict[str, tuple[OwnReference, Mutant, str]] = {
         lambda **given: group_norm(**given, taken=0),
         "mean is missing, never subtracted in deviations",
     ),
+    "an unbiased variance of an instance": (INSTANCE_NORM, instance_norm, "divides by N - 1"),
+    "a smoothing without weights": (
+        CROSS_ENTROPY,
+        cross_entropy,
+        "weight is missing, never applied in each",
+    ),
+    "a dilation that is ignored": (DILATED, without_dilation, "dilation is ignored"),
     "maximum not added back": (
         LOGSUMEXP,
         lambda x: x.logsumexp(-1) - x.amax(-1),

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
+from evoengine.evaluate.worker.forensics.reference_steps import step_name
 from evoengine.evaluate.worker.forensics.written_out_functions import WRITTEN_OUT
 
 
@@ -23,15 +25,23 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "log_softmax": (torch.log_softmax, (ROWS, 0), {}),
     "logsumexp": (torch.logsumexp, (ROWS,), {"dim": (0, 1)}),
     "cross_entropy": (functional.cross_entropy, (ROWS, torch.arange(6)), {}),
+    "nll_loss": (
+        functional.nll_loss,
+        (ROWS, torch.arange(6), drawn(8).abs()),
+        {"ignore_index": 2},
+    ),
+    "kl_div": (functional.kl_div, (ROWS, ROWS + 1), {"log_target": True, "reduction": "batchmean"}),
     "layer_norm": (functional.layer_norm, (ROWS, [8], drawn(8), drawn(8)), {"eps": 0.1}),
     "group_norm": (functional.group_norm, (IMAGE, 2, drawn(4), drawn(4)), {}),
     "instance_norm": (functional.instance_norm, (IMAGE,), {}),
+    "batch_norm": (functional.batch_norm, (IMAGE, drawn(4), drawn(4).abs(), drawn(4)), {}),
     "rms_norm": (functional.rms_norm, (ROWS, [8]), {"eps": 1e-3}),
     "normalize": (functional.normalize, (ROWS,), {"dim": -1}),
     "vector_norm": (torch.linalg.vector_norm, (ROWS,), {"dim": -1, "keepdim": True}),
     "var": (torch.var, (ROWS,), {"dim": 1, "correction": 0}),
     "std": (torch.std, (ROWS, 1), {}),
     "silu": (functional.silu, (ROWS,), {}),
+    "glu": (functional.glu, (ROWS,), {"dim": 0}),
     "softplus": (functional.softplus, (ROWS,), {}),
     "gelu": (functional.gelu, (ROWS,), {"approximate": "tanh"}),
     "elu": (functional.elu, (ROWS, 0.7), {}),
@@ -63,3 +73,51 @@ def test_every_written_out_function_is_compared() -> None:
 def test_a_written_out_function_gives_what_torch_gives(name: str) -> None:
     func, args, kwargs = CALLS[name]
     torch.testing.assert_close(WRITTEN_OUT[name](*args, **kwargs), func(*args, **kwargs))
+
+
+# (function, as torch hands it on, with all that it may be given)
+GIVEN_BY_NAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
+    "of instances": (functional.instance_norm, (IMAGE,), {"weight": drawn(4), "eps": 0.1}),
+    "of batches in training": (
+        functional.batch_norm,
+        (IMAGE, None, None, drawn(4), drawn(4)),
+        {"training": True},
+    ),
+    "with all of its arguments": (
+        functional.cross_entropy,
+        (ROWS, torch.tensor([1, 2, 3, 2, 7, 0])),
+        {"weight": drawn(8).abs(), "ignore_index": 2, "label_smoothing": 0.1},
+    ),
+    "a loss of each row": (
+        functional.cross_entropy,
+        (ROWS, torch.arange(6)),
+        {"reduction": "none"},
+    ),
+    "dilated in two dimensions": (
+        functional.conv2d,
+        (IMAGE, drawn(6, 4, 3, 2)),
+        {"padding": 2, "dilation": (2, 3)},
+    ),
+    "dilated": (functional.conv1d, (WAVE, drawn(6, 4, 3)), {"padding": 2, "dilation": 2}),
+}
+
+
+class Handed(TorchFunctionMode):
+    """Notes what torch gives to a mode: defaults by name."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> torch.Tensor:
+        self.given = func, args, kwargs or {}
+        result: torch.Tensor = func(*args, **(kwargs or {}))
+        return result
+
+
+@pytest.mark.parametrize("name", [*CALLS, *GIVEN_BY_NAME])
+def test_what_torch_hands_on_is_understood(name: str) -> None:
+    function, args, named = {**CALLS, **GIVEN_BY_NAME}[name]
+    with Handed() as handed:
+        right = function(*args, **named)
+        func, given, kwargs = handed.given
+    written = WRITTEN_OUT[step_name(func)](*given, **kwargs)
+    torch.testing.assert_close(written, right)
