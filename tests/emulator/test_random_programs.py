@@ -11,6 +11,7 @@ import pytest
 
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from tests.emulator import random_program_interpreter
+from tests.emulator.block_layout import ending_in_a_loop, in_another_order
 from tests.emulator.integer_semantics import rule_of
 from tests.emulator.random_program_generator import generate
 from tests.emulator.random_program_interpreter import ABSENT
@@ -73,10 +74,10 @@ def expected(program: Program) -> dict[str, bytes]:
 
 
 def launched(
-    emulator: Emulator, program: Program, checks: Checks | None
+    emulator: Emulator, program: Program, text: str, checks: Checks | None
 ) -> tuple[dict[str, bytes], LaunchReport]:
-    """The arrays after a launch on the emulator."""
-    code = emulator.load(ptx(program))
+    """The arrays after a launch of a program, written as PTX `text`, on the emulator."""
+    code = emulator.load(text)
     before = initial(program)
     places = {name: emulator.memory.allocate(len(data), name=name) for name, data in before.items()}
     try:
@@ -116,12 +117,12 @@ def differing(found: dict[str, bytes], wanted: dict[str, bytes]) -> list[str]:
     return lines
 
 
-def agree(emulator: Emulator, program: Program) -> None:
-    """Compares the emulator in both modes with the interpreter."""
-    wanted = expected(program)
+def agree(emulator: Emulator, program: Program, text: str | None = None) -> None:
+    """Compares the emulator in both modes with the interpreter; `text` is the program as PTX."""
+    wanted, text = expected(program), text or ptx(program)
     for checks in (None, Checks()):
-        found, report = launched(emulator, program, checks)
-        assert not differing(found, wanted), ptx(program)
+        found, report = launched(emulator, program, text, checks)
+        assert not differing(found, wanted), text
         assert not report.findings, [report.describe(item) for item in report.findings]
 
 
@@ -131,6 +132,15 @@ def test_a_random_program_gives_the_results_of_the_interpreter(
     emulator: Emulator, seed: int
 ) -> None:
     agree(emulator, generate(seed))
+
+
+@pytest.mark.sampled("seed", one_in=4)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_order_of_blocks_and_a_loop_at_the_end_change_no_result(
+    emulator: Emulator, seed: int
+) -> None:
+    program = generate(seed)
+    agree(emulator, program, in_another_order(ending_in_a_loop(ptx(program)), seed))
 
 
 THREAD = Special("tid.x")
