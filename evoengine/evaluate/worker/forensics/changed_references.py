@@ -62,6 +62,7 @@ BEGINNINGS = {
     "half",
     "masked",
     "exp2",
+    "perhaps",
     "probably",
     "neighbouring",
     "rows",
@@ -137,8 +138,10 @@ class ChangedReferences:
                 share = max(share, 0.75 - abs(1 - found.size) / 4)
             least = max(LEAST_REDUCTION, 0.0 if isinstance(change, ChangedStep) else change.least)
             if share >= least and (best is None or share > best.share + 0.03):
-                like = "as large as" if share > max(found.share, found.reduction) else "that of"
+                fits = share <= max(found.share, found.reduction)
+                like = "that of" if fits else "as large as"
                 said = f"{change.mistake}: the error" if change.mistake else "the error"
+                said = said if fits else f"perhaps {said}"  # any error may have that size
                 best = Lead(
                     DiagnosisKind.low_precision,
                     _capital(f"{said} is {like} the reference {_with(change)}: low precision."),
@@ -237,6 +240,8 @@ class ChangedReferences:
         """The leads of these changes; the rest of them is not taken where `pause` is over."""
         for change in _in_spite_of_failures(changes):
             found = self._outcome(change)
+            if found is not None and found.share >= WHOLE:
+                found = self._confirmed(change, found)
             lead = self._lead(change, found) if found is not None else None
             if lead is not None:
                 yield lead
@@ -264,6 +269,17 @@ class ChangedReferences:
             return None if found is None else self._explained.of(found)
         except (TaskError, *FAILURES):
             return None
+
+    def _confirmed(self, change: ChangedInputs | ChangedStep, found: Explained) -> Explained:
+        """What changed inputs that explain the window explain of the whole case: beside it, in rows
+        that are right, they may change what is written.
+        """
+        if isinstance(change, ChangedStep) or not self._window.cuts:
+            return found
+        try:
+            return self._outcome_of_all(change) or found
+        except (TaskError, *FAILURES):
+            return found
 
     def _outcome_of_all(self, change: ChangedInputs | ChangedStep) -> Explained | None:
         if self._whole is None:
@@ -332,6 +348,7 @@ class ChangedReferences:
                 "right_elements_that_differ": round(found.spoiled, 4),
                 "error_explained": round(found.reduction, 3),
             },
+            is_of_some=bool(where),
         )
 
 

@@ -19,13 +19,17 @@ LEAST_FIT = 0.6  # of the squared error of the elements that a change explains: 
 # right elements as well must be seen there, by the slope of the error over the change (1 if it is
 # the cause, 0 if not), unless so few or so small alterations say nothing.
 FEW_WRONG, LEAST_SLOPE, SURE_ERRORS = 0.01, 0.5, 4.0
+# Where a change alters so many right elements, and they do not follow it, it holds only where the
+# output is wrong: it counts as altering this share of the right ones.
+FEW_SPOILED, CONTRADICTED = 16, 0.1
 
 
 @dataclass(frozen=True)
 class Explained:
     """What follows from one changed reference.
 
-    `share` of the wrong elements equals it within the gate; `spoiled` of the right ones does not.
+    `share` of the wrong elements equals it within the gate; `spoiled` of the right ones does not,
+    at least CONTRADICTED where they say that it is not the cause.
     `reduction` is the share of the squared error of wrong elements that it takes away, `size` the
     RMS of its own error over that of the output, everywhere.
     """
@@ -146,9 +150,12 @@ class ExplainedShare:
             share = 0.0
         if self.bad < FEW_WRONG * right and not self._is_seen_in_right_ones(found):
             share = left = error = 0.0
+        of_right = spoiled / max(1, right, LEAST_RIGHT * self.bad)
+        if share and spoiled >= FEW_SPOILED and not self._is_seen_in_right_ones(found):
+            of_right = max(of_right, CONTRADICTED)
         return Explained(
             share,
-            spoiled / max(1, right, LEAST_RIGHT * self.bad),
+            of_right,
             1 - left / error if error else 0.0,
             (own / whole) ** 0.5 if whole else 0.0,
         )

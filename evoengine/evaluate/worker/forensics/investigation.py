@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -106,6 +106,7 @@ def _investigated(
         except TimeUp:
             limit = f"{recompute.seconds:g} s of the processor"
             problem = f"the search for its cause ended at its limit, {limit}"
+    leads = [_with_place(lead, worst, region) for lead in leads]
     leads.append(_where(worst, region))
     ranked = sorted(leads, key=lambda lead: -lead.rank)
     return Forensics(
@@ -203,6 +204,13 @@ def _where(worst: ComparedOutput, region: ErrorRegion) -> Lead:
         0.3 if region.is_whole else 0.55,
         {"share_of_elements": round(region.share, 5), **region.evidence},
     )
+
+
+def _with_place(lead: Lead, worst: ComparedOutput, region: ErrorRegion) -> Lead:
+    """A mistake that was made in some places alone, with these."""
+    if not lead.is_of_some or not region.words.startswith("only "):
+        return lead
+    return replace(lead, sentence=f"{lead.sentence} Where: {worst.name}, {region.words}.")
 
 
 def _colon(region: ErrorRegion) -> str:

@@ -24,6 +24,8 @@ class Lead:
     share: float
     weight: float = 1.0
     evidence: dict[str, JsonValue] = field(default_factory=dict)
+    # whether it is a mistake that would also change what is right: it was made in some places alone
+    is_of_some: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -128,7 +128,11 @@ def mean_over_all(table: Given, index: Given) -> Given:
 
 PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
     "rotated the other way": (ROTARY, lambda x: rotated(x, sign=-1), "has the wrong sign"),
-    "pairs for halves": (ROTARY, lambda x: rotated(x, pairs=True), "are paired where elements i and i + 16"),
+    "pairs for halves": (
+        ROTARY,
+        lambda x: rotated(x, pairs=True),
+        "are paired where elements i and i + 16",
+    ),
     "another base": (ROTARY, lambda x: rotated(x, base=1000.0), "a constant (number, base, eps)"),
     "cos for sin": (ROTARY, lambda x: rotated(x, swapped=True), "cos and sin are exchanged"),
     "window of whole tiles": (WINDOW, window_of_tiles, "is checked for whole tiles of 16 columns"),
@@ -150,3 +154,48 @@ def test_the_mistake_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]
     found = first_words(reference.diagnosed(reference.write(tmp_path), mutant))
     assert words.lower() in found.lower()
+
+
+CHOSEN = OwnReference(
+    "kept = target >= 0\n"
+    "shares = torch.softmax(x, dim=1)\n"
+    "wanted = torch.nn.functional.one_hot(target.long().clamp(min=0), x.shape[1]).to(x.dtype)\n"
+    "return torch.where(kept[:, None], shares - wanted, 0)",
+    {"N": 24, "V": 200},
+    {
+        "x": ["N", "V"],
+        "target": {
+            "shape": ["N"],
+            "dtype": "int32",
+            "draw": {"dist": "uniform", "low": -1, "high": 3},
+        },
+    },
+    ["N", "V"],
+)
+
+
+def test_a_change_that_right_rows_contradict_is_no_cause(tmp_path: Path) -> None:
+    """With target + 1 the ignored rows are what was written, but for one element of each."""
+
+    def not_ignored(x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        wanted = torch.nn.functional.one_hot(target.long().clamp(min=0), x.shape[1])
+        return torch.softmax(x, dim=1) - wanted * (target >= 0)[:, None]
+
+    found = CHOSEN.diagnosed(CHOSEN.write(tmp_path), not_ignored).diagnoses
+    assert "condition always true" in found[0].sentence
+    assert "target + 1" not in found[0].sentence
+
+
+def test_a_mistake_that_is_made_in_some_places_is_told_with_these(tmp_path: Path) -> None:
+    reference = OwnReference(
+        "return torch.tanh(x) * scale[None, :].expand(x.shape) + x.roll(1, 1)",
+        {"N": 40, "C": 64},
+        {"x": ["N", "C"], "scale": ["C"]},
+        ["N", "C"],
+    )
+    found = reference.diagnosed(
+        reference.write(tmp_path),
+        lambda x, scale: torch.tanh(x) * torch.cat((scale[:32], torch.ones(32))) + x.roll(1, 1),
+    ).diagnoses[0]
+    assert found.sentence.endswith("Where: out, only the last 32 columns of 64 along C (32..63).")
+    assert "scale" in found.sentence
