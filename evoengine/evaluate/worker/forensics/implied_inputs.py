@@ -198,10 +198,10 @@ class ImpliedInputs:
         best = max(leads, key=lambda lead: lead.rank, default=None)
         if best is None or best.share < SURE_SHARE:
             return None
-        return self._lead(fit.name, best.sentence.removesuffix("."), share)
+        return self._lead(fit.name, best.sentence.removesuffix("."), share, best.is_of_some)
 
     @staticmethod
-    def _lead(name: str, found: str, share: float) -> Lead:
+    def _lead(name: str, found: str, share: float, is_of_some: bool = False) -> Lead:
         sure = share >= WHOLE
         return Lead(
             DiagnosisKind.changed_input,
@@ -210,4 +210,5 @@ class ImpliedInputs:
             min(1.0, share) if math.isfinite(share) else 0.0,
             SURE,
             {"input": name, "found": found},
+            is_of_some=is_of_some,
         )

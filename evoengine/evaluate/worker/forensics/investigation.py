@@ -208,7 +208,7 @@ def _where(worst: ComparedOutput, region: ErrorRegion) -> Lead:
 
 def _with_place(lead: Lead, worst: ComparedOutput, region: ErrorRegion) -> Lead:
     """A mistake that was made in some places alone, with these."""
-    if not lead.is_of_some or not region.words.startswith("only "):
+    if not lead.is_of_some or not (region.words.startswith("only ") or _is_periodic(region)):
         return lead
     return replace(lead, sentence=f"{lead.sentence} Where: {worst.name}, {region.words}.")
 

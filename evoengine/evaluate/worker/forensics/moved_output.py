@@ -59,6 +59,7 @@ def moved_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
                 share if holds else share * PARTLY,
                 1.0,
                 {"move": rule.words},
+                is_of_some=not holds,
             )
             if best.is_whole:
                 return [best]
