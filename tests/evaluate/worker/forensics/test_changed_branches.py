@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 FEATURES = OwnReference(
@@ -60,6 +61,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_branch_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import OwnReference, first_words
 
 # a band of keys: not behind the query, and less than 4 before it
@@ -40,6 +41,7 @@ PLANTED: dict[str, tuple[torch.Tensor, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_condition_is_named(name: str, tmp_path: Path) -> None:
     seen, words = PLANTED[name]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import gelu
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 ACTIVATED = OwnReference(
@@ -69,6 +70,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_order_or_scale_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

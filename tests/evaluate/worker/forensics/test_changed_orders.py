@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 Tensor = torch.Tensor
@@ -233,6 +234,7 @@ def quantised_by_next(x: Tensor) -> Tensor:
     return torch.round(x / scale) * scale.roll(-1, 0)
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_another_order_or_index_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

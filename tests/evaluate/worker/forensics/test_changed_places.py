@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 TURNED = OwnReference(
@@ -72,6 +73,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_place_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 Tensor = torch.Tensor
@@ -151,12 +152,14 @@ OTHERS: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_wrong_state_of_another_loop_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = OTHERS[name]
     assert words in first_words(reference.diagnosed(reference.write(tmp_path), mutant))
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_recurrence_is_named(name: str, tmp_path: Path) -> None:
     mutant, words = PLANTED[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 ATTENTION = "return torch.softmax(q @ k.mT * 0.5, dim=-1) @ v"
@@ -149,6 +150,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_mistake_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import interpolate
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 IMAGES = OwnReference(
@@ -43,6 +44,7 @@ PLANTED: dict[str, tuple[Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_another_place_is_named(name: str, tmp_path: Path) -> None:
     mutant, words = PLANTED[name]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 ROWS = OwnReference(
@@ -48,6 +49,7 @@ PLANTED: dict[str, tuple[Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_softmax_is_named(name: str, tmp_path: Path) -> None:
     mutant, words = PLANTED[name]

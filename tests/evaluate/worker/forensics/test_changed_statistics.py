@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import avg_pool2d, max_pool2d, pad
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 CHANNELS = OwnReference(
@@ -86,6 +87,7 @@ def spread(x: torch.Tensor) -> torch.Tensor:
     return ((x - mean).square().mean((0, 2), keepdim=True) + 1e-5).sqrt()
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_statistic_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 ATTENTION = OwnReference(
@@ -154,6 +155,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }  # fmt: skip
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_mistake_between_tiles_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import avg_pool2d, conv1d, conv2d, pad
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 IMAGES = OwnReference(
@@ -81,6 +82,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_border_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]
@@ -115,6 +117,7 @@ POOLS: dict[str, tuple[bool, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", POOLS)
 def test_a_wrong_divisor_of_a_pool_is_named(name: str, tmp_path: Path) -> None:
     padding_counts, mutant, words = POOLS[name]

@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional
 
 from evoengine.evaluate.worker.forensics.checked_indices import CheckedIndices
+from tests.evaluate.worker.forensics.mistakes import of_some
 
 TABLE = torch.arange(12.0).view(4, 3)
 Read = Callable[[torch.Tensor], torch.Tensor]
@@ -35,6 +36,7 @@ READS: dict[str, tuple[Read, bool]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", READS)
 def test_an_index_out_of_range_is_refused_and_one_in_range_is_not(name: str) -> None:
     read, wraps = READS[name]

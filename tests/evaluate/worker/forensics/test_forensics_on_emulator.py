@@ -8,6 +8,7 @@ import pytest
 
 from evoengine.records import Status, Verdict
 from tests.evaluate.worker.emulated.judging import judged_on
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.softmax_task import HIDDEN_TAIL, PLANTED, kernel, write_task
 
 pytestmark = pytest.mark.timeout(300)
@@ -21,6 +22,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
     return dict(zip(sources, judged_on(path, *sources.values()), strict=True))
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_kernel_comes_back_with_its_diagnosis(found: dict[str, Verdict], name: str) -> None:
     verdict = found[name]

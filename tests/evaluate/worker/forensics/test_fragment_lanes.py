@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 PRODUCT = OwnReference(
@@ -80,6 +81,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_exchanged_places_are_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

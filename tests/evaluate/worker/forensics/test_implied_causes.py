@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.evaluate.worker.forensics.attention_mutants import attention, with_weights
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.mutated import Mutant, diagnosed
 from tests.evaluate.worker.forensics.own_reference import OwnReference, first_words
 
@@ -91,6 +92,7 @@ ATTENTION_AND_PRODUCTS: dict[str, tuple[str, str, Mutant, str]] = {
 }  # fmt: skip
 
 
+@of_some
 @pytest.mark.parametrize("name", ATTENTION_AND_PRODUCTS)
 def test_a_wrong_product_or_weight_is_recovered(name: str) -> None:
     task, case, mutant, words = ATTENTION_AND_PRODUCTS[name]
@@ -162,6 +164,7 @@ STATISTICS = {
 }  # fmt: skip
 
 
+@of_some
 @pytest.mark.parametrize("name", STATISTICS)
 def test_a_wrong_statistic_is_recovered(name: str, tmp_path: Path) -> None:
     mutant, words = STATISTICS[name]
@@ -194,6 +197,7 @@ INPUTS = {
 }  # fmt: skip
 
 
+@of_some
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_wrong_input_is_recovered(name: str, tmp_path: Path) -> None:
     mutant, words = INPUTS[name]

@@ -15,6 +15,7 @@ from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind as Kind
 from tests.evaluate.worker.forensics import attention_mutants as mutants
 from tests.evaluate.worker.forensics.attention_mutants import attention, with_weights
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.mutated import (
     UNWRITTEN,
     Mutant,
@@ -272,6 +273,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
 }  # fmt: skip
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_mistake_is_named_first(name: str) -> None:
     task, case, mutant, kind, words = PLANTED[name]

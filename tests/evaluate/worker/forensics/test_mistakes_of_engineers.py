@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import conv2d
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 Given = torch.Tensor
@@ -149,6 +150,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_mistake_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 ROOT_MEAN_SQUARE = OwnReference(
@@ -130,6 +131,7 @@ INSIDE: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", INSIDE)
 def test_a_mistake_inside_a_function_of_torch_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = INSIDE[name]

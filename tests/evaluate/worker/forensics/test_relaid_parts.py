@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from evoengine.candidate.binding import ScratchBuffer
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 PRODUCT = OwnReference(
@@ -63,6 +64,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_parts_in_another_layout_are_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import Mutant, OwnReference, first_words
 
 LOOSE = {"atol": 2e-4, "rtol": 2e-5, "rel_rmse": 1e-5}
@@ -140,6 +141,7 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_wrong_scan_of_any_kind_is_named(name: str, tmp_path: Path) -> None:
     reference, mutant, words = PLANTED[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.evaluate.worker.forensics.mistakes import of_some
 from tests.evaluate.worker.forensics.own_reference import OwnReference, first_words
 
 PACKED = OwnReference(
@@ -47,6 +48,7 @@ PLANTED: dict[str, tuple[Unpack, Unpack, str]] = {
 }
 
 
+@of_some
 @pytest.mark.parametrize("name", PLANTED)
 def test_wrong_codes_are_named(name: str, tmp_path: Path) -> None:
     even, odd, words = PLANTED[name]
