@@ -89,7 +89,7 @@ class RepairSearch:
         left = seconds - (self.clock() - began)
         walk = _Walk(self, candidate, wrong, left, progress, told)
         await walk.run()
-        walk.found.seconds += self.clock() - began - walk.found.seconds
+        walk.found.seconds = self.clock() - began
         return walk.found
 
     async def _cheapest(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs:
@@ -103,14 +103,7 @@ class RepairSearch:
             cases = await self.compiler.compile_small(candidate, names, self.limits)
             if not cases:
                 return wrong
-            job = Job(
-                cases=cases,
-                tier=candidate.plan.precision,
-                checked=False,
-                purpose=Purpose.outputs,
-                only_set=wrong.number,
-            )
-            report = await self._device.run(job, _ignore)
+            report = await self._device.run(_comparison(candidate, cases, wrong.number), _ignore)
         except EvoError:
             return wrong
         found = first_wrong(cases, report.checks)
@@ -129,7 +122,7 @@ class RepairSearch:
             tried = left[: self._cases]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
             cases = (*first, *(case for _, case in tried))
-            job = _comparison(compiled, candidate, cases, number, LAUNCH_S)
+            job = _comparison(candidate, cases, number, compiled.built.code_digest, LAUNCH_S)
             began = self.clock()
             report = await self._device.run(job, _ignore)
             self._cases = _next_count(len(job.cases), self.clock() - began)
@@ -163,7 +156,7 @@ class RepairSearch:
         change, which was blamed and with it all that share its code.
         """
         assert compiled.unchanged is not None
-        job = _comparison(compiled, candidate, (compiled.unchanged,), number, None)
+        job = _comparison(candidate, (compiled.unchanged,), number, compiled.built.code_digest)
         await self._device.run(job, _ignore)
 
     async def wrong_elsewhere(self, changed: Candidate) -> str:
@@ -217,7 +210,6 @@ class _Walk:
                 raise
             self._progress(f"note: the search for further changes was given up: {error}")
         self.found.compilations = self._compiler.compilations
-        self.found.seconds = self._clock() - self._began
 
     async def _try_all(self) -> None:
         following = self._compile(self._queue.taken())
@@ -269,17 +261,17 @@ class _Walk:
 
 
 def _comparison(
-    compiled: CompiledChanges,
     candidate: Candidate,
     cases: tuple[CompiledCase, ...],
     number: int,
-    launch_s: float | None,
+    code_digest: str = "",
+    launch_s: float | None = None,
 ) -> Job:
     """The job that compares what each of `cases` writes for one input set."""
     return Job(
         cases=cases,
         tier=candidate.plan.precision,
-        candidate=compiled.built.code_digest,
+        candidate=code_digest,
         checked=False,
         purpose=Purpose.outputs,
         only_set=number,

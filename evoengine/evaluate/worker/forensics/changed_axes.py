@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,7 @@ from evoengine.evaluate.worker.forensics.changed_step import (
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 
-ADDED = {"mean", "sum"}
-KNOWN = ADDED | {"amax", "amin", "var", "std"}
+KNOWN = {"mean", "sum", "amax", "amin", "var", "std"}
 
 
 def changed_axes(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
@@ -37,8 +35,9 @@ def changed_axes(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
                 ),
                 of_whole=True,
             )
+        has_mean = any(step.name == "mean" for step in group)  # else there is one way to divide
         for axis, kept, words in _parts():
-            for is_own in (False, True):
+            for is_own in (False, True) if has_mean else (False,):
                 divided = ", and divided by their number" if is_own else ""
                 yield replace(
                     together(
@@ -100,11 +99,6 @@ def _of_part(axis: int, kept: slice, is_own: bool) -> Instead:
             raise ValueError("one index")
         part = value.narrow(axes[axis], chosen.start, len(chosen))
         found = func(part, *args[1:], **kwargs)
-        scale = len(chosen) / extent
-        if func.__name__ == "mean" and not is_own:
-            return found * scale
-        if is_own and func.__name__ != "mean" and math.isclose(scale, 1):
-            raise ValueError("no change")
-        return found
+        return found * (len(chosen) / extent) if func.__name__ == "mean" and not is_own else found
 
     return instead

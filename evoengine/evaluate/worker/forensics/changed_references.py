@@ -167,7 +167,7 @@ class ChangedReferences:
         yield from self._try_all(changed_inputs(task, self._call.case, inputs, self._tiles))
 
     def _of_plain_steps(self) -> Iterator[Lead]:
-        known = self._recorded(), self._tiles, self._extents(), begins_of(self._window.worst.bad)
+        known = self._recorded(), self._tiles, self._extents(), _begins_of(self._window.worst.bad)
         yield from self._try_all(plain_changes(*known))
 
     def _of_steps(self) -> Iterator[Lead]:
@@ -234,14 +234,12 @@ class ChangedReferences:
 
     def _try_all(
         self,
-        changes: Iterator[ChangedInputs] | Iterator[ChangedStep],
+        changes: Iterator[ChangedInputs | ChangedStep],
         pause: TimeLimit | None = None,
     ) -> Iterator[Lead]:
         """The leads of these changes; the rest of them is not taken where `pause` is over."""
-        for change in _in_spite_of_failures(changes):
+        for change in in_spite_of_failures(changes):
             found = self._outcome(change)
-            if found is not None and found.share >= WHOLE:
-                found = self._confirmed(change, found)
             lead = self._lead(change, found) if found is not None else None
             if lead is not None:
                 yield lead
@@ -269,17 +267,6 @@ class ChangedReferences:
             return None if found is None else self._explained.of(found)
         except (TaskError, *FAILURES):
             return None
-
-    def _confirmed(self, change: ChangedInputs | ChangedStep, found: Explained) -> Explained:
-        """What changed inputs that explain the window explain of the whole case: beside it, in rows
-        that are right, they may change what is written.
-        """
-        if isinstance(change, ChangedStep) or not self._window.cuts:
-            return found
-        try:
-            return self._outcome_of_all(change) or found
-        except (TaskError, *FAILURES):
-            return found
 
     def _outcome_of_all(self, change: ChangedInputs | ChangedStep) -> Explained | None:
         if self._whole is None:
@@ -352,17 +339,7 @@ class ChangedReferences:
         )
 
 
-def _in_spite_of_failures(
-    changes: Iterator[ChangedInputs] | Iterator[ChangedStep],
-) -> Iterator[ChangedInputs | ChangedStep]:
-    """Changes up to where they cannot be written for such steps: what was found stays found."""
-    try:
-        yield from changes
-    except FAILURES:
-        return
-
-
-def begins_of(bad: torch.Tensor) -> tuple[int, ...]:
+def _begins_of(bad: torch.Tensor) -> tuple[int, ...]:
     """The first wrong index along each axis that begins with more than one right one."""
     found = []
     for axis in range(bad.dim()):

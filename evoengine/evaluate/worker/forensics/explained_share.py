@@ -148,11 +148,14 @@ class ExplainedShare:
             share = 0.0  # the errors are hardly beyond the gate: anything near explains them
         if share > LEAST_OVER_CHANCE and share - self._chance(found) < LEAST_OVER_CHANCE:
             share = 0.0
-        if self.bad < FEW_WRONG * right and not self._is_seen_in_right_ones(found):
-            share = left = error = 0.0
         of_right = spoiled / max(1, right, LEAST_RIGHT * self.bad)
-        if share and spoiled >= FEW_SPOILED and not self._is_seen_in_right_ones(found):
-            of_right = max(of_right, CONTRADICTED)
+        are_few = self.bad < FEW_WRONG * right
+        is_asked = are_few or (share and spoiled >= FEW_SPOILED)
+        if is_asked and not self._is_seen_in_right_ones(found):
+            if are_few:
+                share = left = error = 0.0
+            else:
+                of_right = max(of_right, CONTRADICTED)
         return Explained(
             share,
             of_right,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
@@ -24,6 +25,8 @@ from evoengine.evaluate.worker.forensics.time_limit import time_limit
 SHARE_OF_TIME = 0.4  # of an analysis: a slow reference leaves the rest for single changes
 # what a deliberately changed call may raise besides TaskError
 FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+
+T = TypeVar("T")
 
 
 class ImpliedSearch:
@@ -74,9 +77,11 @@ class ImpliedSearch:
                 return
 
 
-def in_spite_of_failures(leads: Iterator[Lead]) -> Iterator[Lead]:
-    """Those up to one that fails, as where a reference was not written for such values."""
+def in_spite_of_failures(items: Iterator[T]) -> Iterator[T]:
+    """Leads or changes up to one that fails, as where a reference was not written for such values;
+    what was found stays found.
+    """
     try:
-        yield from leads
+        yield from items
     except (TaskError, *FAILURES):
         return

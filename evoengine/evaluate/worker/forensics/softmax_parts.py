@@ -41,6 +41,18 @@ RESCALINGS = (
     (1, IN_BASE_TWO, "the sum rescaled by a power of 2, not of e"),
     (2, 2, "what was summed before rescaled twice"),
 )
+MERGED = "the partial results of the splits are merged without rescaling to the common maximum"
+TOTALS = (
+    "the totals (sums of weights, the denominator) of the parts are joined without rescaling"
+    " them to the common maximum, although the results are: the factor exp(own maximum - common"
+    " maximum) is missing in the denominator, or the maximum is that of a part of the row (half"
+    " of the lanes, or one split)"
+)
+OUTPUTS = (
+    "the results (accumulators) of the parts are joined without rescaling them to the common"
+    " maximum, although their totals are: the partial results are merged without rescaling to"
+    " the common maximum in the numerator"
+)
 
 
 def online_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
@@ -126,27 +138,28 @@ def _partings(tiles: Sequence[int]) -> list[tuple[str, Parting]]:
 
 
 def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[ChangedStep]:
-    merge = "the partial results of the splits are merged without rescaling to the common maximum"
-    totals = (
-        "the totals (sums of weights, the denominator) of the parts are joined without rescaling"
-        " them to the common maximum, although the results are: the factor exp(own maximum - common"
-        " maximum) is missing in the denominator, or the maximum is that of a part of the row (half"
-        " of the lanes, or one split)"
-    )
-    outputs = (
-        "the results (accumulators) of the parts are joined without rescaling them to the common"
-        " maximum, although their totals are: the partial results are merged without rescaling to"
-        " the common maximum in the numerator"
-    )
     lanes = "the maximum is that of a part of the row (half of the lanes, or one split), not of all"
-    for words, weights, mistake in (
+    for words, weights, mistake in _merges():
+        said = lanes if "in turn" in named and mistake == MERGED else mistake
+        yield change(
+            step,
+            f"{named}, {words} ({step.words})",
+            along_last(lambda s, w=weights: w(s, parting(s.shape[-1]))),  # type: ignore[misc]
+            1.0,
+            said,
+        )
+
+
+def _merges() -> tuple[tuple[str, Callable[..., torch.Tensor], str], ...]:
+    """Wrong ways to merge the parts: in words, the weights that follow, and the mistake."""
+    return (
         (
             "each with its own maximum, merged without rescaling",
             _own_maxima(True, True),
-            f"{merge}",
+            MERGED,
         ),
-        ("whose sums are not rescaled when they are merged", _own_maxima(False, True), totals),
-        ("whose outputs are not rescaled when they are merged", _own_maxima(True, False), outputs),
+        ("whose sums are not rescaled when they are merged", _own_maxima(False, True), TOTALS),
+        ("whose outputs are not rescaled when they are merged", _own_maxima(True, False), OUTPUTS),
         (
             "merged with weights in base two",
             _merged_in_base_two,
@@ -181,15 +194,7 @@ def _merged(step: ReferenceStep, named: str, parting: Parting) -> Iterator[Chang
             "the results of the splits are not divided by their own sums (not normalised) before"
             " they are merged with weights that count on it",
         ),
-    ):
-        said = lanes if "in turn" in named and mistake == merge else mistake
-        yield change(
-            step,
-            f"{named}, {words} ({step.words})",
-            along_last(lambda s, w=weights: w(s, parting(s.shape[-1]))),  # type: ignore[misc]
-            1.0,
-            said,
-        )
+    )
 
 
 def _of_one_part(step: ReferenceStep, named: str, parting: Parting) -> Iterator[ChangedStep]:

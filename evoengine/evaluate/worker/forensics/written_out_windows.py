@@ -21,9 +21,9 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """As torch's conv2d."""
-    (down, across), (above, left) = _pair(stride), _pair(padding)
+    (down, across), (above, left) = pair(stride), pair(padding)
     height, width = weight.shape[-2:]
-    (apart_down, apart) = _pair(dilation)
+    (apart_down, apart) = pair(dilation)
     padded = torch.nn.functional.pad(x, (left, left, above, above))
     tall = padded.unfold(2, (height - 1) * apart_down + 1, down)
     if apart_down > 1:
@@ -75,10 +75,10 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Tensor:
     """As torch's max_pool2d."""
-    if _pair(dilation) != (1, 1) or ceil_mode or return_indices:
+    if pair(dilation) != (1, 1) or ceil_mode or return_indices:
         raise ValueError("dilated, or with indices")
-    (height, width), (above, left) = _pair(kernel_size), _pair(padding)
-    down, across = _pair(kernel_size if stride is None else stride)
+    (height, width), (above, left) = pair(kernel_size), pair(padding)
+    down, across = pair(kernel_size if stride is None else stride)
     padded = torch.nn.functional.pad(x, (left, left, above, above), value=-math.inf)
     windows = padded.unfold(-2, height, down).unfold(-2, width, across)
     return windows.flatten(-2).amax(-1)
@@ -96,8 +96,8 @@ def avg_pool2d(
     """As torch's avg_pool2d."""
     if ceil_mode:
         raise ValueError("windows that begin beyond the end")
-    (height, width), (above, left) = _pair(kernel_size), _pair(padding)
-    down, across = _pair(kernel_size if stride is None else stride)
+    (height, width), (above, left) = pair(kernel_size), pair(padding)
+    down, across = pair(kernel_size if stride is None else stride)
     padded = torch.nn.functional.pad(x, (left, left, above, above))
     windows = padded.unfold(-2, height, down).unfold(-2, width, across)
     if count_include_pad or divisor_override is not None or not (above or left):
@@ -140,7 +140,8 @@ def _spread(x: Tensor, count: int, apart: int) -> Tensor:
     return torch.arange(0, count * apart, apart, device=x.device)
 
 
-def _pair(value: Pair) -> tuple[int, ...]:
+def pair(value: Pair) -> tuple[int, ...]:
+    """A number along each of two axes, given as one or as two."""
     return (value, value) if isinstance(value, int) else tuple(value)
 
 
