@@ -10,6 +10,9 @@ compiler processes and has the task's references computed. Shown are the seconds
 
 * a full verdict on every packaged starting kernel of three tasks (mark: median 1.0 s for a
   fast candidate; sdpa_h200 checks 5 cases and 3 hidden ones on 9 input sets each),
+* some as a search judges them, which times the cases of the objective alone: those that
+  use tensor cores and layernorm, while a place is free (mark: 0.7 s) and coarsely, where no place
+  can be won (mark: 0.4 s, layernorm 0.37 s),
 * a wrong candidate (mark: its compilation and 0.03 s; its diagnosis, which keeps no other one
   waiting in a search, is a column of its own and not counted),
 * an uncompilable candidate (mark: median 0.3 s),
@@ -56,12 +59,19 @@ from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.device.grader_device import cuda_device
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.paths import find_kernel, find_task
+from evoengine.protocols import SearchBar
 from evoengine.records import Environment, Status, Verdict
 from evoengine.search.make_executor import COMPILERS
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
 
 VERDICT_MARK_S = 1.0
+SEARCH_MARK_S = 0.7  # of a candidate that may take a place
+COARSE_MARK_S = 0.4  # of one that can take none
+COARSE_MARKS_S = {"layernorm": 0.37}  # where it is another
+SEARCHED = {"sdpa_v2c_wmma_qk", "sdpa_v2c_wmma", "sdpa_mma", "matmul_fp16", "layernorm"}
+FREE_PLACE = SearchBar()
+NO_PLACE = SearchBar(score=1e-3)  # no kernel is a thousand times faster than its baseline
 REFUSAL_MARK_S = 0.3
 WRONG_MARK_S = 0.03  # beside the compilation
 KILLED_MARK_S = 8.0
@@ -77,12 +87,13 @@ PEER_LIMIT_S = 300.0
 
 @dataclass
 class Series:
-    """Repetitions of one measurement."""
+    """Repetitions of one measurement; with `bar`, of verdicts in a search."""
 
     what: str
     expected: Status = Status.correct
     mark_s: float | None = None
     beside_compile: bool = False  # whether the mark is of all but compilation
+    bar: SearchBar | None = None
     total_s: list[float] = field(default_factory=list)
     phases_s: list[dict[str, float]] = field(default_factory=list)
     surprise: str = ""  # the first verdict that was not the expected one
@@ -92,6 +103,8 @@ class Series:
         self.phases_s.append(verdict.phases_s)
         if verdict.status is not self.expected and not self.surprise:
             self.surprise = f"{verdict.status}: {verdict.reason}"
+        if verdict.is_coarse is not (self.bar is NO_PLACE) and not self.surprise:
+            self.surprise = "timed to the end" if self.bar is NO_PLACE else "timed coarsely"
 
     def row(self) -> Row:
         """The medians; the phases of verdicts that have them."""
@@ -138,11 +151,11 @@ class Bench:
         self._number = number
         self.last_step = 0.0  # when the worker last said what it does
 
-    async def judge(self, source: str) -> tuple[float, Verdict]:
-        """Seconds from source to verdict, and the verdict."""
+    async def judge(self, source: str, bar: SearchBar | None = None) -> tuple[float, Verdict]:
+        """Seconds from source to verdict, and the verdict; with a bar, as a search judges it."""
         text = renewed(source, next(self._number))
         start = time.monotonic()
-        verdict = await self.executor.evaluate(candidates.parse(text), self._stepped)
+        verdict = await self.executor.evaluate(candidates.parse(text), self._stepped, search=bar)
         return time.monotonic() - start, verdict
 
     def _stepped(self, _: str) -> None:
@@ -194,6 +207,8 @@ async def measure_kernels(
         first.add(*await subject.judge(sources[kernels[0]]))
         for source in list(sources.values())[1:]:
             await subject.judge(source)
+        for name in (name for name in kernels if name in SEARCHED):
+            work += [(series, sources[name]) for series in _in_a_search(task_name, name)]
         for name in (name for name in kernels if name in FLAWS):
             work.append(
                 (
@@ -217,8 +232,17 @@ async def measure_kernels(
         await asyncio.sleep(max(0.0, SPARE_S - (time.monotonic() - started)))
         for _ in range(repeats):
             for series, source in work:
-                series.add(*await subject.judge(source))
+                series.add(*await subject.judge(source, series.bar))
         return [first.row(), *(series.row() for series, _ in work)], environment
+
+
+def _in_a_search(task_name: str, kernel: str) -> list[Series]:
+    """A kernel's verdicts while a place is free, and where it can win none."""
+    coarse_s = COARSE_MARKS_S.get(kernel, COARSE_MARK_S)
+    return [
+        Series(f"{task_name}: {kernel}, a place is free", mark_s=SEARCH_MARK_S, bar=FREE_PLACE),
+        Series(f"{task_name}: {kernel}, no place to win", mark_s=coarse_s, bar=NO_PLACE),
+    ]
 
 
 async def measure_kills(
