@@ -20,6 +20,7 @@ from evoengine.evaluate.worker.cuda.input_pool import timed_sets
 from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
+    GLANCE,
     SCORED,
     SEARCHED,
     SHOWN,
@@ -91,8 +92,8 @@ class PairedCases:
         return sum(logs) / len(logs) > math.log(self._job.limit)
 
     def _look(self, compiled: CompiledCase) -> Beginning:
-        """The first samples of the kind that the score is made of; of a cold one, some hot ones
-        too.
+        """The first samples of the kind that the score is made of; of a cold one, one or two hot
+        ones too.
         """
         alive = self._alive(compiled)
         with self._backend.timing_turn(self._job, compiled, self._announce) as examination:
@@ -100,8 +101,8 @@ class PairedCases:
             samples = scored.run(0.0, FIRST_LOOK, alive)
             hot, wrong = samples, scored.wrong
             if self._scores_cold and not wrong:
-                brief = self._paired(compiled, examination, cold=False)
-                hot, wrong = brief.run(0.0, BRIEF, alive), brief.wrong
+                glance = self._paired(compiled, examination, cold=False)
+                hot, wrong = glance.run(0.0, GLANCE, alive), glance.wrong
             checks = examination.checks
         if wrong:
             return Beginning(TimedCase(compiled, wrong=wrong, sets=checks), scored.pairs)

@@ -68,6 +68,9 @@ SHOWN = Effort(groups=2, most_groups=2, replays=5, more=2)
 # Of a case that is not part of the objective. With the replays of its check, a call that idles now
 # and then is found as surely as in the others.
 BRIEF = Effort(groups=1, most_groups=1, replays=4, more=3, confirmed=False)
+# Hot times of one that is only looked at and scored by cold ones: a figure for the report, which
+# decides nothing.
+GLANCE = Effort(groups=1, most_groups=1, replays=1, more=1, confirmed=False)
 
 
 class PairedTiming:

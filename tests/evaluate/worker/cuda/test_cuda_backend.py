@@ -30,6 +30,7 @@ from evoengine.evaluate.worker.cuda.paired_cases import PAUSE_S
 from evoengine.evaluate.worker.cuda.paired_timing import (
     BRIEF,
     FIRST_LOOK,
+    GLANCE,
     SCORED,
     SEARCHED,
     SITTING,
@@ -618,7 +619,7 @@ def test_a_candidate_that_is_surely_too_slow_is_timed_no_further_than_its_first_
     report = limited.judge(0.4, plain="torch.mul", flipped="torch.mul")
     assert report.status is Status.correct and report.is_coarse
     cold = limited.desk.backend.scores_cold
-    assert limited.efforts == ([FIRST_LOOK, BRIEF] if cold else [FIRST_LOOK])
+    assert limited.efforts == ([FIRST_LOOK, GLANCE] if cold else [FIRST_LOOK])
     (timing,) = report.timings
     assert timing.case == "plain", "the objective's alone"
     scored = timing.cold if cold else timing.hot
