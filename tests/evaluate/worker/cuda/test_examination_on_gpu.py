@@ -12,7 +12,7 @@ import torch
 from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.worker.cuda.baseline_replays import BaselineReplays
 from evoengine.evaluate.worker.cuda.call_counts import WARM_UP_CALLS, CallRange
-from evoengine.evaluate.worker.cuda.examination import Examined
+from evoengine.evaluate.worker.cuda.examination import Examined, Meanwhile
 from evoengine.evaluate.worker.cuda.input_pool import PoolSet
 from evoengine.evaluate.worker.cuda.paired_timing import SCORED, PairedTiming
 from evoengine.records import CaseTiming, Samples
@@ -124,8 +124,11 @@ def replays_of(lab: Lab, function: str) -> BaselineReplays:
 def test_a_baseline_against_itself_reads_one(lab: Lab) -> None:
     one, other = (replays_of(lab, "scale.py:forward") for _ in range(2))
 
-    def replay(sets: Sequence[PoolSet], cold: bool) -> Examined:
+    def replay(
+        sets: Sequence[PoolSet], cold: bool, meanwhile: Meanwhile = lambda: None
+    ) -> Examined:
         times_us = one.replay(sets[WARM_UP_CALLS:], cold)
+        meanwhile()
         return Examined(times_us, (), one.gaps_us)
 
     candidate = SimpleNamespace(replay=replay)
