@@ -12,6 +12,7 @@ import torch
 
 LEAST_ROWS = 6
 FITTED = 0.15  # of the squared difference that may be left
+EXACT = 2e-3  # of it, where a number was fitted
 GROUPS = (2, 4, 8, 16, 32, 64)
 NEAR_NUMBER = 2e-3
 MOST_REPEATED = 0.25  # of the rows
@@ -89,7 +90,11 @@ def _factors(
     named = [
         name for name, value in numbers.items() if abs(value - divisor) <= NEAR_NUMBER * divisor
     ]
-    if abs(divisor - round(divisor)) <= NEAR_NUMBER * max(1.0, divisor) and round(divisor) != count:
+    power = float((implied - right).square().sum())
+    is_exact = float((implied - factor * right).square().sum()) <= EXACT * power
+    near = abs(divisor - round(divisor)) <= NEAR_NUMBER * max(1.0, divisor)
+    # some whole number is near any large one
+    if near and round(divisor) != count and (named or is_exact):
         by = f"{named[0]} ({round(divisor)})" if named else f"{round(divisor)}"
         yield StatisticSource(
             f"is divided by the wrong number: by {by} in place of {count}"
@@ -218,7 +223,7 @@ def _matched(right: Rows, implied: Rows) -> StatisticSource | None:
     at = torch.arange(right.numel())
     held = (gaps[at, nearest] <= 1e-3 * spread) & (nearest != at)
     changed = (implied - right).abs() > 1e-2 * spread
-    if float((held & changed).sum()) < 0.9 * float(changed.sum()):
+    if not bool(changed.any()) or float((held & changed).sum()) < 0.9 * float(changed.sum()):
         return None
     value = torch.where(changed, right[nearest], right)
     rows: Sequence[int] = changed.nonzero().flatten()[:3].tolist()

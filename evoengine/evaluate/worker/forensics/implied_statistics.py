@@ -24,6 +24,7 @@ from evoengine.evaluate.worker.forensics.implied_values import (
     Site,
 )
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, begun
+from evoengine.evaluate.worker.forensics.merged_moments import merged_parts
 from evoengine.evaluate.worker.forensics.reference_steps import (
     ReferenceStep,
     StepRecorder,
@@ -37,6 +38,8 @@ SPOILED = 0.05
 LEAST_ALONE = 16  # statistics that are outputs themselves: each has a value that explains it
 EXACT = 0.002  # what is then left by a guess that is no chance
 FITTED_NUMBER = 20.0  # the cost of a guess whose numbers were fitted
+# the cost of a mistake in a merge, of which there are many; of one that spoils two statistics
+MERGED, MERGED_TOGETHER = 2.0, 0.5
 EXACT_RANK = 1e-6  # less is noise
 MOST_STATISTICS = 12
 MOST_OPERANDS = 16
@@ -137,7 +140,9 @@ class ImpliedStatistics:
         held = {one.site: one.implied for one in all_values}
         held |= {site: guess.value for site, guess in chosen.items()}
         best: tuple[float, Guess] | None = None
-        guesses = sorted(self._guesses(step, value), key=lambda guess: guess.rank)
+        # a wrong divisor of a mean alone leaves a variance that follows from it
+        merged_cost = MERGED if len(all_values) == 1 else MERGED_TOGETHER
+        guesses = sorted(self._guesses(step, value, merged_cost), key=lambda guess: guess.rank)
         for guess in guesses[:MOST_GUESSES]:
             outputs = self._implied.with_values({**held, value.site: guess.value})
             if outputs is None:
@@ -148,7 +153,9 @@ class ImpliedStatistics:
                 best = rank, guess
         return best[1] if best else None
 
-    def _guesses(self, step: ReferenceStep, value: ImpliedValue) -> Iterator[Guess]:
+    def _guesses(
+        self, step: ReferenceStep, value: ImpliedValue, merged_cost: float
+    ) -> Iterator[Guess]:
         right, implied, own = (one.flatten() for one in (value.right, value.implied, value.own))
         called = _called(step, value.site)
         terms = _terms(value) if value.site.number == RESULT else None
@@ -171,7 +178,11 @@ class ImpliedStatistics:
                 )
         if step.name in EXTREMES:
             count = 1
-        others = self._others(step, called, value, terms)
+        others, tensors = self._others(step, called, value, terms)
+        if value.site.number == RESULT and step.name == "mean" and terms is not None:
+            for words, merged in merged_parts(terms, own, implied, tensors, self._tiles):
+                shaped = merged.reshape(value.right.shape)
+                yield Guess(called, words, shaped, rank(shaped, merged_cost))
         for start in (own, right) if not torch.equal(own, right) else (own,):
             for one in sources(start, implied, count, self._numbers, others):
                 shaped = one.value.reshape(value.right.shape)
@@ -182,8 +193,10 @@ class ImpliedStatistics:
 
     def _others(
         self, step: ReferenceStep, called: str, value: ImpliedValue, terms: torch.Tensor | None
-    ) -> dict[str, torch.Tensor]:
-        """Statistics of the same rows that the kernel may have taken, by name."""
+    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Statistics of the same rows that the kernel may have taken, and tensors of the shape of
+        `terms`, by name.
+        """
         found: dict[str, torch.Tensor] = {}
         tensors: dict[str, torch.Tensor] = {}
         steps = {one.place: one for one in steps_in_order(self._recorder)}
@@ -200,7 +213,7 @@ class ImpliedStatistics:
                 tensors.setdefault(name, _rows(tensor, value))
         if terms is not None:
             found.update(of_other_tensors(tensors, terms))
-        return found
+        return found, tensors
 
     def _lead(
         self,

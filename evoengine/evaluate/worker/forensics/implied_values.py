@@ -6,7 +6,7 @@ alone, as it does on its row's mean, or its product before an activation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,24 @@ class ImpliedOutputs:
 class _Differentiated(StepChange):
     is_differentiated = True
 
+    def run(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Parts of a split tensor become views of their own: references write results into them,
+        which torch forbids for views that one call returns together, where gradients are kept.
+        """
+        found = super().run(func, args, kwargs)
+        whole = args[0] if args else None
+        if not isinstance(found, (tuple, list)) or not isinstance(whole, torch.Tensor):
+            return found
+        return type(found)(_own_view(part, whole) for part in found)
+
+
+def _own_view(part: Any, whole: torch.Tensor) -> Any:
+    if not isinstance(part, torch.Tensor):
+        return part
+    if part.untyped_storage().data_ptr() != whole.untyped_storage().data_ptr():
+        return part
+    return whole.as_strided(part.shape, part.stride(), part.storage_offset())
+
 
 class ImpliedValues:
     """Fits results of steps to what was written in one window."""
@@ -175,7 +193,8 @@ class ImpliedValues:
 
     def _computed(self, held: Sequence[HeldStep], kind: type[StepChange]) -> Tensors | None:
         mode: Deadline = kind(self._folder, self._limit, {one.site.place: one for one in held})
-        return self.window.compute(self.window.inputs, mode=mode)
+        with torch.set_grad_enabled(kind.is_differentiated):
+            return self.window.compute(self.window.inputs, mode=mode)
 
     def _errors(self, base: Tensors) -> Tensors:
         """What is missing of each output, in units of its RMS; 0 where either is not finite."""
