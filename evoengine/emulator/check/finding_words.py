@@ -80,9 +80,10 @@ _BETWEEN_BLOCKS = {
     ),
     FindingKind.WRITE_AFTER_WRITE: (
         "race: {thread} writes {memory} at {line} that {other} of block {other_block} wrote at"
-        " {other_line}, without an atomic operation; blocks of a launch run in any order"
+        " {other_line}, without an atomic operation; blocks of a launch run in any order{overlap}"
     ),
 }
+_OVERLAP = ", and their indices overlap: both take the place for their own"
 # by kind, and whether the accesses are of two blocks
 _SENTENCES = {
     **{(kind, False): words for kind, words in _WITHIN_A_BLOCK.items()},
@@ -113,6 +114,7 @@ def words_of(
         place=_PLACES[found.space],
         gap=_gap(found, site_name),
         wait=_wait(found),
+        overlap=_OVERLAP if line == other_line else "",
     )
     return f"{what} (block {found.block}" + (f", {found.times} times)" if found.times > 1 else ")")
 

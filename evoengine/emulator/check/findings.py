@@ -270,14 +270,14 @@ def read_findings(address: int, count: int) -> tuple[Finding, ...]:
 
 def causes_first(found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Races between lanes of a warp go behind the others where there are races between warps, which
-    a barrier of the warp would not mend. Reads of unwritten shared memory go last where a read came
-    before the write it needs: a race is why it was not written yet, and one loop has many sites.
+    a barrier of the warp would not mend. Reads of unwritten shared memory go last where there are
+    races in it: a race is why it was not written yet, and one loop has many sites.
     """
-    has_early_reads = any(item.is_early_read for item in found)
+    has_races = any(item.kind in RACES and item.space is Space.SHARED for item in found)
     between_warps = {item.space for item in found if item.is_between_warps}
 
     def rank(item: Finding) -> int:
-        if item.is_unwritten_shared and has_early_reads:
+        if item.is_unwritten_shared and has_races:
             return 2
         is_of_a_warp = item.kind in RACES and not item.is_between_warps
         return int(is_of_a_warp and item.space in between_warps)

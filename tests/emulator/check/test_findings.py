@@ -191,13 +191,15 @@ def test_every_kind_has_its_line(kind: FindingKind) -> None:
     assert "thread 37" in words_of(replace(RACE, kind=kind))
 
 
-def test_a_read_that_came_too_early_is_a_race_before_it_is_one_of_unwritten_memory() -> None:
+def test_a_race_in_shared_memory_is_why_nothing_was_written_there_yet() -> None:
     unwritten = replace(RACE, kind=FindingKind.UNINITIALISED, site=1, other_site=-1)
     other = replace(unwritten, site=7)
     early = replace(RACE, kind=FindingKind.WRITE_AFTER_READ, distance=1)
     late = replace(early, distance=0)
     assert causes_first((unwritten, other, early)) == (early, unwritten, other)
-    assert causes_first((unwritten, other, late)) == (unwritten, other, late)
+    assert causes_first((unwritten, other, late)) == (late, unwritten, other)
+    elsewhere = replace(RACE, space=Space.GLOBAL)
+    assert causes_first((unwritten, elsewhere)) == (unwritten, elsewhere)
 
 
 def test_races_between_warps_come_before_those_of_lanes() -> None:

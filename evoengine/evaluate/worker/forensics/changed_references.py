@@ -43,7 +43,9 @@ from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
 LEAST_SHARE = 0.4
-SHARE_OF_STEPS = 0.55  # of the time, after which the many changes of steps wait for what is implied
+# of the time, after which the many changes of steps, and then those of inputs, wait for what is
+# implied
+SHARE_OF_STEPS, SHARE_OF_INPUTS = 0.45, 0.6
 LEAST_PROBED = 16  # wrong elements in a probe that can tell
 PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there is not looked at
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
@@ -104,7 +106,9 @@ class ChangedReferences:
         self._folder = recompute.functions.file_of(recompute.task.reference).parent.absolute()
         self.tried = 0
         self._pause: TimeLimit | None = None
+        self._second_pause: TimeLimit | None = None
         self._detailed: Iterator[ChangedStep] = iter(())
+        self._inputs: Iterator[ChangedInputs] = iter(())
 
     def leads(self) -> Iterator[Lead]:
         """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
@@ -115,7 +119,8 @@ class ChangedReferences:
         if elements > LARGE_INPUTS:  # a change of steps is tried on windows alone
             first = [*first[1:], first[0]]
         self._pause = time_limit(SHARE_OF_STEPS * self._recompute.seconds)
-        last = (self._of_inputs, self._of_implied, self._of_other_steps)
+        self._second_pause = time_limit(SHARE_OF_INPUTS * self._recompute.seconds)
+        last = (self._of_inputs, self._of_implied, self._of_other_inputs, self._of_other_steps)
         for group in (self._of_scalars, *first, *last):
             whole = False
             for lead in group():
@@ -163,8 +168,14 @@ class ChangedReferences:
         yield from self._try_all(exchanged_inputs(self._recompute.task, self._call.inputs))
 
     def _of_inputs(self) -> Iterator[Lead]:
+        """As _of_steps."""
         task, inputs = self._recompute.task, self._call.inputs
-        yield from self._try_all(changed_inputs(task, self._call.case, inputs, self._tiles))
+        self._inputs = iter(changed_inputs(task, self._call.case, inputs, self._tiles))
+        yield from self._try_all(self._inputs, self._second_pause)
+
+    def _of_other_inputs(self) -> Iterator[Lead]:
+        """Those that are left."""
+        yield from self._try_all(self._inputs)
 
     def _of_plain_steps(self) -> Iterator[Lead]:
         known = self._recorded(), self._tiles, self._extents(), _begins_of(self._window.worst.bad)

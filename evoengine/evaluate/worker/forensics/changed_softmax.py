@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 
@@ -200,29 +201,37 @@ def _mixed_weights(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Change
 
 def _mixed_in_tiles(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
     """The same in an online softmax: a row gets weights that are relative to another row's maximum
-    of the tile, and rescales them as its own.
+    of the tile, and rescales them as its own. The maxima may begin anew in every part of the row,
+    as where blocks share it.
     """
-    for tile in dict.fromkeys((*tiles[:MOST_TILES], *END_TILES[1:4])):
+    known = tiles[:MOST_TILES]
+    sizes = dict.fromkeys((*known, *END_TILES[1:4]))
+    for part, tile in ((part, tile) for part in (0, *known) for tile in sizes):
+        if part and (part % tile or part == tile):
+            continue
+        named = f"tiles of {tile}{f', parts of {part}' if part else ''}"
         for mix in tile_mixes(()):
-
-            def mixed(scores: torch.Tensor, tile: int = tile, mix: TileMix = mix) -> torch.Tensor:
-                if scores.shape[-1] <= tile:
-                    raise ValueError("one tile")
-                places = torch.arange(scores.shape[-1], device=scores.device) // tile
-                highest = torch.stack([one.amax(-1) for one in scores.split(tile, -1)], -1)
-                running = finite(highest.cummax(-1).values)
-                then, last = running.index_select(-1, places), running[..., -1:]
-                power = mix.mix((scores - then).exp()) * (then - last).exp()
-                return power / (scores - last).exp().sum(-1, keepdim=True)
-
             yield change(
                 step,
-                f"{mix.words} in tiles of {tile}, before they are rescaled, in {step.words}",
-                along_last(mixed),
+                f"{mix.words} in {named}, before they are rescaled, in {step.words}",
+                along_last(partial(_mixed_in_some, tile=tile, part=part, mix=mix)),
                 1.0,
-                f"the weights of the softmax are used {mix.words} in tiles of {tile}, as a fragment"
+                f"the weights of the softmax are used {mix.words} in {named}, as a fragment"
                 " with another layout: weights of other rows and keys, registers swapped",
             )
+
+
+def _mixed_in_some(scores: torch.Tensor, tile: int, part: int, mix: TileMix) -> torch.Tensor:
+    if scores.shape[-1] <= max(tile, part):
+        raise ValueError("one tile")
+    places = torch.arange(scores.shape[-1], device=scores.device) // tile
+    highest = torch.stack([one.amax(-1) for one in scores.split(tile, -1)], -1)
+    each = part // tile if part else highest.shape[-1]
+    running = [one.cummax(-1).values for one in highest.split(each, -1)]
+    then = finite(torch.cat(running, -1)).index_select(-1, places)
+    last = finite(highest.amax(-1, keepdim=True))
+    power = mix.mix((scores - then).exp()) * (then - last).exp()
+    return power / (scores - last).exp().sum(-1, keepdim=True)
 
 
 def _without_maximum(scores: torch.Tensor) -> torch.Tensor:

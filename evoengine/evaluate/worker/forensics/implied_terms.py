@@ -10,6 +10,8 @@ import torch
 PERIODS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 MOST_BOUNDS = 160  # places at which a range of terms may begin or end
 LARGEST_DIVISOR = 65  # of an extent, such as the taps of a filter, that is tried as a period
+SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # of a sum, which overlap
+SPLIT_MULTIPLES = (1, 2, 8, 16)  # of which their length may be one
 PARTS = 16  # of a period, at which a span in it may begin or end
 LEAST_ROWS = 4  # fewer sums fit some range by chance
 FEW_ROWS, FEW_FITTED = 16, 1e-3  # so few fit many ranges nearly
@@ -21,7 +23,7 @@ WHOLE_NUMBER = 0.04  # from one, for a count
 @dataclass(frozen=True)
 class CountedTerms:
     """Terms that are added `times` times in place of once: those of a range, or `start` to `stop`
-    of every `period`.
+    of every `period`, of the first one too unless it `spares_first`.
     """
 
     start: int
@@ -30,12 +32,15 @@ class CountedTerms:
     period: int
     times: float
     left: float  # of the squared difference
+    spares_first: bool = False
 
     def weights(self) -> torch.Tensor:
         """How often each term is added, float64 of shape (extent,)."""
         at = torch.arange(self.extent, dtype=torch.float64)
         inside = at % self.period if self.period else at
         chosen = (inside >= self.start) & (inside < self.stop)
+        if self.spares_first:
+            chosen &= at >= self.period
         return torch.where(chosen, float(round(self.times)) if self.is_count else self.times, 1.0)
 
     @property
@@ -54,6 +59,8 @@ class CountedTerms:
             if (self.start, count) == (0, 32):
                 warp = " (those of the first warp)"
             which = f"{many} {span} of every {self.period}{warp}"
+            if self.spares_first:
+                which += " but the first, as parts (splits) that run into the next one do,"
         elif self.start == 0:
             which = (
                 f"the first {f'{count} {many}' if count > 1 else many} ({span} of {self.extent})"
@@ -95,7 +102,7 @@ def counted_terms(
     if rows < LEAST_ROWS or extent < 2 or power == 0:
         return None
     found: list[tuple[float, CountedTerms]] = []
-    for cost, start, stop, period, sums in _choices(terms, hints):
+    for cost, start, stop, period, sums in (*_choices(terms, hints), *_overlaps(terms)):
         norms = sums.square().sum(0)
         factors = (sums * difference[:, None]).sum(0) / norms.clamp_min(1e-300)
         left = 1 - factors.square() * norms / power
@@ -103,7 +110,13 @@ def counted_terms(
         rank = left.clamp_min(CLEAR) * _strangeness(times) * cost
         at = int(rank.argmin())
         one = CountedTerms(
-            int(start[at]), int(stop[at]), extent, period, float(times[at]), float(left[at])
+            int(start[at]),
+            int(stop[at]),
+            extent,
+            abs(period),
+            float(times[at]),
+            float(left[at]),
+            spares_first=period < 0,
         )
         found.append((float(rank[at]), one))
     best = min(found, key=lambda pair: pair[0])[1] if found else None
@@ -139,6 +152,29 @@ def _choices(
         step = max(1, period // PARTS)
         inner = sorted({*range(0, period + 1, step), 1, period - 1})
         yield 1.5, *_ranges(folded, inner, period)
+
+
+def _overlaps(
+    terms: torch.Tensor,
+) -> Iterator[tuple[float, torch.Tensor, torch.Tensor, int, torch.Tensor]]:
+    """As _choices: the first terms of every part but the first, the negative length of a part for
+    its period.
+    """
+    rows, extent = terms.shape
+    lengths = {
+        _rounded_up(-(-extent // parts), whole) for parts in SPLITS for whole in SPLIT_MULTIPLES
+    }
+    for length in sorted(lengths):
+        if not 2 <= length < extent:
+            continue
+        padded = torch.nn.functional.pad(terms, (0, -extent % length))
+        folded = padded.view(rows, -1, length)[:, 1:].sum(1)
+        stops = torch.arange(1, length)
+        yield 2.0, torch.zeros_like(stops), stops, -length, folded.cumsum(1)[:, :-1]
+
+
+def _rounded_up(number: int, whole: int) -> int:
+    return -(-number // whole) * whole
 
 
 def _bounds(extent: int, hints: Sequence[int]) -> list[int]:

@@ -43,7 +43,7 @@ from evoengine.records import CaseCheck, DiagnosisKind, Forensics
 from evoengine.task.schema import Task
 
 MOST = 6  # diagnoses of one call
-TIME_LIMIT_S = 6.0  # of the processor, for the search among changed references
+TIME_LIMIT_S = 10.0  # of the processor, for the search among changed references
 MOST_THREADS = 4  # that look at whole outputs: more would take cores from other processes
 SMALLEST_TILE, LARGEST_TILE = 2, 1024
 WARP = 32

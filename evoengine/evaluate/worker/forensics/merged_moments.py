@@ -189,7 +189,19 @@ def _tree(moments: Moments, merge: Merge) -> Moments:
     return moments
 
 
+def _transposed(of_parts: torch.Tensor) -> torch.Tensor:
+    """What (rows, parts) holds where it is read as (parts, rows)."""
+    rows, count = of_parts.shape
+    return of_parts.reshape(count, rows).T
+
+
+TRANSPOSED = "of its parts are read as [parts, rows] although they were written as [rows, parts]"
+
+
 def _means(values: torch.Tensor, parts: Parts) -> Iterator[tuple[str, Rows]]:
+    if not parts.are_lanes:
+        sums = _transposed(_sums(values, parts)).sum(1)
+        yield f"is of other rows too: the sums or means {TRANSPOSED}", sums / values.shape[1]
     for words, merged in _pair_by_pair(values, parts):
         yield words, merged.mean
     sizes = parts.part.bincount(minlength=parts.count).double()
@@ -223,6 +235,12 @@ def _variances(values: torch.Tensor, parts: Parts) -> Iterator[tuple[str, Rows]]
     apart = (means - values.mean(1, keepdim=True)).square()
     squares = _sums(values.square(), parts)[:, filled] - sizes * means.square()
     within = squares.sum(1)
+    if not parts.are_lanes:
+        between = (apart * sizes).sum(1)
+        yield (
+            f"is of other rows too: the squares {TRANSPOSED}",
+            (_transposed(squares).sum(1) + between) / extent,
+        )
     yield (
         "lacks the spread between the means of its parts: when parts are merged, only the squares"
         " within them are added, and the squared distances of their means are left out",

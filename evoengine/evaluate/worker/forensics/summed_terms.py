@@ -35,6 +35,12 @@ def term_choices(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
             lambda at, n, s=size: at < n // s * s,  # type: ignore[misc]
         )
     yield from _parts(many)
+    for parts, whole in itertools.product(SPLITS, (1, 2, 8)):
+        yield TermChoice(
+            f"leaves out the last {many}, as {parts} parts (splits) whose length is rounded down to"
+            f" {f'a multiple of {whole}' if whole > 1 else 'a whole number'} do",
+            lambda at, n, p=parts, w=whole: at < int(n) // p // w * w * p,  # type: ignore[misc]
+        )
     for size in dict.fromkeys((*tiles, *ENDS, 128, 256)):
         yield TermChoice(f"leaves out the last {size} {many}", lambda at, n, s=size: at < n - s)  # type: ignore[misc]
         yield TermChoice(f"leaves out the first {size} {many}", lambda at, n, s=size: at >= s)  # type: ignore[misc]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, sampled
-from evoengine.evaluate.worker.forensics.error_region import error_region
+from evoengine.evaluate.worker.forensics.error_region import ErrorRegion, error_region
 from evoengine.evaluate.worker.forensics.lead import Lead, figure
 from evoengine.records import DiagnosisKind
 
@@ -30,7 +30,7 @@ def unwritten_leads(compared: ComparedOutput, in_place: bool, hints: Sequence[in
         return []
     region = error_region(compared.unwritten, compared.axes, hints)
     bad = int(compared.bad.sum())
-    grid = _exchanged_grid(compared)
+    grid = _exchanged_grid(compared) or _missing_tile(region)
     held = (
         f"never updated: they are left as they were given, the old values of {compared.name}"
         if in_place
@@ -64,6 +64,18 @@ def _exchanged_grid(compared: ComparedOutput) -> str:
                 " of the grid, x and y, rows and columns of blocks, are swapped"
             )
     return ""
+
+
+def _missing_tile(region: ErrorRegion) -> str:
+    """A guess where what is left is one tile in the midst, or in the corner, of two axes."""
+    if len(region.parts) < 2 or region.density < 1:
+        return ""
+    if not all(part.kind in ("one", "first", "last", "range") for part in region.parts[-2:]):
+        return ""
+    return (
+        ": a whole tile that no block computes, as where the order or grouping of blocks maps none"
+        " to it, or maps one to a tile that does not exist"
+    )
 
 
 def constant_leads(compared: ComparedOutput) -> list[Lead]:
