@@ -14,6 +14,7 @@ from evoengine.evaluate.worker.forensics.changed_scalars import changed_scalars
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_steps import detailed_changes, plain_changes
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.error_region import error_region
 from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_search import (
     FAILURES,
@@ -25,6 +26,7 @@ from evoengine.evaluate.worker.forensics.index_maps import IndexMaps
 from evoengine.evaluate.worker.forensics.kept_sums import KeptSums
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
 from evoengine.evaluate.worker.forensics.narrow_sums import imprecise_steps
+from evoengine.evaluate.worker.forensics.not_numbers import not_number_leads
 from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
 from evoengine.evaluate.worker.forensics.reference_steps import (
     StepChange,
@@ -49,7 +51,7 @@ SHARE_OF_STEPS, SHARE_OF_INPUTS = 0.45, 0.6
 LEAST_PROBED = 16  # wrong elements in a probe that can tell
 PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there is not looked at
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
-LEAST_REDUCTION = 0.4  # by a rounding
+LEAST_REDUCTION, LEAST_OF_E4M3 = 0.4, 0.8  # by a rounding
 PARTLY = 0.92  # of the weight of a change that holds for all: others are looked for
 QUICK_S = 0.003  # a window's reference: that of the whole case is then quick as well, mostly
 LARGE_INPUTS = 1 << 21  # elements: to change them takes longer than to compute a window
@@ -121,7 +123,7 @@ class ChangedReferences:
         self._pause = time_limit(SHARE_OF_STEPS * self._recompute.seconds)
         self._second_pause = time_limit(SHARE_OF_INPUTS * self._recompute.seconds)
         last = (self._of_inputs, self._of_implied, self._of_other_inputs, self._of_other_steps)
-        for group in (self._of_scalars, *first, *last):
+        for group in (self._of_not_numbers, self._of_scalars, *first, *last):
             whole = False
             for lead in group():
                 yield lead
@@ -133,15 +135,21 @@ class ChangedReferences:
     def precision_leads(self) -> Iterator[Lead]:
         """The rounding that comes nearest to the error. Raises TimeUp."""
         best: Lead | None = None
+        worst = self._window.worst
+        region = error_region(worst.bad, worst.axes, self._tiles)
+        # what is wrong in a range of rows alone was not added up in low precision
+        is_everywhere = not region.words.startswith("only ")
         for change in self._roundings():
             found = self._outcome(change)
             if found is None:
                 continue
             rough = isinstance(change, ChangedStep) and change.is_rough
             share = max(found.share, found.reduction)
-            if rough and 0.4 < found.size < 2.5 and found.reduction > -1.5:
+            if rough and is_everywhere and 0.4 < found.size < 2.5 and found.reduction > -1.5:
                 share = max(share, 0.75 - abs(1 - found.size) / 4)
             least = max(LEAST_REDUCTION, 0.0 if isinstance(change, ChangedStep) else change.least)
+            if "e4m3" in change.words:  # of which few values make much look alike
+                least = max(least, LEAST_OF_E4M3)
             if share >= least and (best is None or share > best.share + 0.03):
                 fits = share <= max(found.share, found.reduction)
                 like = "that of" if fits else "as large as"
@@ -160,6 +168,10 @@ class ChangedReferences:
                 )
         if best is not None:
             yield best
+
+    def _of_not_numbers(self) -> Iterator[Lead]:
+        steps = steps_in_order(self._recorded())
+        yield from not_number_leads(self._window.worst, steps, self._tiles)
 
     def _of_scalars(self) -> Iterator[Lead]:
         yield from self._try_all(changed_scalars(self._recompute.task, self._call.case))

@@ -22,7 +22,7 @@ from evoengine.evaluate.worker.forensics.reference_steps import StepRecorder
 from evoengine.evaluate.worker.forensics.reference_window import ReferenceWindow
 from evoengine.evaluate.worker.forensics.time_limit import time_limit
 
-SHARE_OF_TIME = 0.4  # of an analysis: a slow reference leaves the rest for single changes
+SHARE_OF_TIME = 0.6  # of an analysis: a slow reference leaves the rest for single changes
 # what a deliberately changed call may raise besides TaskError
 FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 

@@ -157,7 +157,7 @@ class ImpliedStatistics:
         self, step: ReferenceStep, value: ImpliedValue, merged_cost: float
     ) -> Iterator[Guess]:
         right, implied, own = (one.flatten() for one in (value.right, value.implied, value.own))
-        called = _called(step, value.site)
+        called = self._called(step, value)
         terms = _terms(value) if value.site.number == RESULT else None
         count = 1 if terms is None else terms.shape[1]
         power = float((implied - own).square().sum()) or 1.0
@@ -190,6 +190,15 @@ class ImpliedStatistics:
                 if value.site.number != RESULT:  # whose elements are no rows
                     words = words.replace("rows", "elements").replace("row", "element")
                 yield Guess(called, words, shaped, rank(shaped, one.cost))
+
+    def _called(self, step: ReferenceStep, value: ImpliedValue) -> str:
+        """Its name, and that of the output that it is, where there are several."""
+        name, references = _called(step, value.site), self._implied.references
+        for output, reference in references.items():
+            same = value.site.number == RESULT and reference.shape == value.own.shape
+            if len(references) > 1 and same and torch.allclose(reference.double().cpu(), value.own):
+                return f"{output}, {name},"
+        return name
 
     def _others(
         self, step: ReferenceStep, called: str, value: ImpliedValue, terms: torch.Tensor | None

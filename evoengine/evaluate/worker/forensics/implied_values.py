@@ -130,6 +130,7 @@ class ImpliedValues:
         self._folder = folder
         self._limit = limit
         self._targets = {one.name: window.cut_output(one.name, one.value) for one in outputs}
+        self.references = {one.name: window.cut_output(one.name, one.reference) for one in outputs}
         self._found: dict[tuple[Site, ...], ImpliedOutputs | None] = {}
         self._scales = {one.name: _rms(one.reference) or 1.0 for one in outputs}
 

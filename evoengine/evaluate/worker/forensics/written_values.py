@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from pydantic import JsonValue
 
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, sampled
 from evoengine.evaluate.worker.forensics.error_region import ErrorRegion, error_region
@@ -107,24 +108,12 @@ def constant_leads(compared: ComparedOutput) -> list[Lead]:
 
 def infinite_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
     """NaN and infinities where a finite number is expected, and values at the end of the dtype."""
-    strange = compared.wrong & ~compared.value.isfinite() & compared.reference.isfinite()
     bad = int(compared.bad.sum())
     leads = []
-    if bool(strange.any()):
-        nan = int((strange & compared.value.isnan()).sum())
-        count = int(strange.sum())
-        region = error_region(strange, compared.axes, hints)
-        what = "NaN" if nan == count else "infinite" if nan == 0 else "NaN or infinite"
-        leads.append(
-            Lead(
-                DiagnosisKind.not_finite,
-                f"{count} elements of {compared.name} are {what} where finite values are expected:"
-                f" {region.words}.",
-                count / bad,
-                0.85,
-                {"nan": nan, "infinite": count - nan, **region.evidence},
-            )
-        )
+    words, evidence = not_finite_words(compared, hints)
+    if words:
+        count = int(_not_finite(compared).sum())
+        leads.append(Lead(DiagnosisKind.not_finite, words, count / bad, 0.85, evidence))
     if compared.dtype.is_floating_point:
         most = torch.finfo(compared.dtype).max
         ends = compared.wrong & (compared.value.abs() == most)
@@ -141,6 +130,30 @@ def infinite_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]
                 )
             )
     return leads
+
+
+def not_finite_words(
+    compared: ComparedOutput, hints: Sequence[int]
+) -> tuple[str, dict[str, JsonValue]]:
+    """How many elements are NaN or infinite where a finite number is expected, where they are, and
+    the evidence; "" if none are.
+    """
+    strange = _not_finite(compared)
+    count = int(strange.sum())
+    if not count:
+        return "", {}
+    nan = int((strange & compared.value.isnan()).sum())
+    region = error_region(strange, compared.axes, hints)
+    what = "NaN" if nan == count else "infinite" if nan == 0 else "NaN or infinite"
+    words = (
+        f"{count} elements of {compared.name} are {what} where finite values are expected:"
+        f" {region.words}."
+    )
+    return words, {"nan": nan, "infinite": count - nan, **region.evidence}
+
+
+def _not_finite(compared: ComparedOutput) -> torch.Tensor:
+    return compared.wrong & ~compared.value.isfinite() & compared.reference.isfinite()
 
 
 def rounded_leads(compared: ComparedOutput) -> list[Lead]:
