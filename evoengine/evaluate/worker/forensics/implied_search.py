@@ -79,9 +79,10 @@ class ImpliedSearch:
 
 def in_spite_of_failures(items: Iterator[T]) -> Iterator[T]:
     """Leads or changes up to one that fails, as where a reference was not written for such values;
-    what was found stays found.
+    what was found stays found. Those that nobody took are left in `items`.
     """
     try:
-        yield from items
+        for item in items:  # noqa: UP028 - `yield from` would close `items` with this generator
+            yield item
     except (TaskError, *FAILURES):
         return

@@ -1,9 +1,12 @@
-"""A diagnosis is ended by its own time on the processor, and by the clock only after much more."""
+"""A diagnosis is ended by its own time on the processor, and by the clock only after much more; what
+it postpones is not lost.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from evoengine.evaluate.worker.forensics.implied_search import in_spite_of_failures
 from evoengine.evaluate.worker.forensics.time_limit import CLOCK_FACTOR, time_limit
 
 
@@ -35,3 +38,10 @@ def test_waiting_for_the_processor_does_not_end_a_diagnosis_but_much_of_it_does(
     clock.seconds += clock_s
     processor.seconds += processor_s
     assert limit.is_over is is_over
+
+
+def test_what_was_not_taken_before_a_pause_can_be_taken_after_it() -> None:
+    changes = (number for number in range(4))
+    for _ in in_spite_of_failures(changes):
+        break
+    assert list(in_spite_of_failures(changes)) == [1, 2, 3]
