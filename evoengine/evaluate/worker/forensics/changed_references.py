@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -110,6 +111,7 @@ class ChangedReferences:
         self._pause: TimeLimit | None = None
         self._second_pause: TimeLimit | None = None
         self._detailed: Iterator[ChangedStep] = iter(())
+        self._costly: list[ChangedStep] = []
         self._inputs: Iterator[ChangedInputs] = iter(())
 
     def leads(self) -> Iterator[Lead]:
@@ -197,11 +199,19 @@ class ChangedReferences:
         """As many as are tried before the search has used its share of the time."""
         known = self._recorded(), self._tiles, self._extents(), self._has_scratch
         self._detailed = detailed_changes(*known)
-        yield from self._try_all(self._detailed, self._pause)
+        yield from self._try_all(self._cheap(self._detailed), self._pause)
+
+    def _cheap(self, changes: Iterator[ChangedStep]) -> Iterator[ChangedStep]:
+        """Those that need no more than a window; the others, which take ten times as long, wait."""
+        for change in changes:
+            if _needs_all(change):
+                self._costly.append(change)
+            else:
+                yield change
 
     def _of_other_steps(self) -> Iterator[Lead]:
         """Those that are left."""
-        yield from self._try_all(self._detailed)
+        yield from self._try_all(itertools.chain(self._costly, self._detailed))
 
     def _of_implied(self) -> Iterator[Lead]:
         """What intermediate results and inputs must have been. Raises TimeUp."""

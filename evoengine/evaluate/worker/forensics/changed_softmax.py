@@ -39,9 +39,9 @@ def changed_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chang
     yield from _counted_again(step, tiles)
     yield from _padded(step, tiles)
     yield from online_softmax(step, tiles)
-    yield from softmax_in_parts(step, tiles)
     yield from _mixed_weights(step, tiles)
     yield from _mixed_in_tiles(step, tiles)
+    yield from softmax_in_parts(step, tiles)
 
 
 def plain_softmax(step: ReferenceStep) -> Iterator[ChangedStep]:

@@ -11,7 +11,7 @@ from functools import partial
 
 import torch
 
-from evoengine.candidate.binding import CasePlan
+from evoengine.candidate.binding import CasePlan, ScalarArgument
 from evoengine.evaluate.worker.forensics.changed_references import ChangedReferences
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, compared_output
 from evoengine.evaluate.worker.forensics.error_cells import error_map
@@ -261,10 +261,15 @@ EXPLANATIONS = {
 
 
 def tiles_of(plan: CasePlan) -> tuple[int, ...]:
-    """Sizes that a plan names, as tiles may have: its macros, then extents of its blocks."""
+    """Sizes that a plan names, as tiles may have: its macros, then extents of its blocks, then whole
+    numbers that it passes.
+    """
     found = [int(text) for text in plan.macros.values() if text.isdigit()]
     for launch in plan.launches:
         found += [math.prod(launch.block) // WARP, *launch.block]
+    for launch in plan.launches:
+        passed = (arg.scalar for arg in launch.args if isinstance(arg, ScalarArgument))
+        found += [number for number in passed if isinstance(number, int)]
     return tuple(dict.fromkeys(one for one in found if SMALLEST_TILE <= one <= LARGEST_TILE))
 
 
