@@ -34,6 +34,7 @@ MANIFESTS = {
         "bugs_seventh",
         "bugs_eighth",
         "bugs_ninth",
+        "bugs_tenth",
     )
 }
 # They say where or how large an error is, not what causes it.
@@ -92,6 +93,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_seventh", 46, 6, 5),
         ("bugs_eighth", 26, 3, 3),
         ("bugs_ninth", 38, 4, 6),
+        ("bugs_tenth", 36, 4, 3),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -117,6 +119,7 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         "bugs_seventh",
         "bugs_eighth",
         "bugs_ninth",
+        "bugs_tenth",
     ],
 )
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 
-from evoengine.candidate.binding import BoundLaunch, CasePlan, ScratchBuffer
+from evoengine.candidate.binding import BoundLaunch, CasePlan, ScalarArgument, ScratchBuffer
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutput, ExpectedOutputs
 from evoengine.evaluate.worker.forensics.investigation import Circumstances, investigate
@@ -118,8 +118,11 @@ def plan_of(
     macros: Mapping[str, int] | None = None,
     threads: int = 256,
     scratch: Mapping[str, ScratchBuffer] | None = None,
+    passed: Sequence[int] = (),
 ) -> CasePlan:
-    launch = BoundLaunch(kernel="k", grid=(8,), block=(threads,), shared_bytes=0, args=())
+    """A plan of one launch that is given the numbers `passed`."""
+    args = tuple(ScalarArgument(scalar=number, dtype="int32") for number in passed)
+    launch = BoundLaunch(kernel="k", grid=(8,), block=(threads,), shared_bytes=0, args=args)
     return CasePlan(
         case=case,
         hidden=False,
@@ -136,11 +139,12 @@ def diagnosed(
     tier: str = "",
     distribution: str = "normal",
     macros: Mapping[str, int] | None = None,
+    passed: Sequence[int] = (),
     seconds: float = 60.0,
     **known: Any,
 ) -> Forensics:
     """What forensics finds out about a mutant; it must fail its check."""
     call, check = wrong_call(name, case, mutant, tier, distribution)
     assert not check.ok
-    circumstances = Circumstances(plan=plan_of(case, macros), check=check, **known)
+    circumstances = Circumstances(plan=plan_of(case, macros, passed=passed), check=check, **known)
     return investigate(small(name), functions(name), call, circumstances, seconds)

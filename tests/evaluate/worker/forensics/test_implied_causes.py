@@ -49,6 +49,31 @@ def tile_before(depth: int, tile: int) -> torch.Tensor:
     return torch.where(at(depth) < tile, at(depth), at(depth) - tile)
 
 
+def overlapping(depth: int, parts: int, slices: int) -> torch.Tensor:
+    """How often each product counts where parts run to the end of their last slice."""
+    each = -(-depth // parts)
+    ends = -(-each // slices) * slices
+    return torch.where(at(depth) < each, 1.0, 1.0 + (at(depth) % each < ends - each).double())
+
+
+def mixed_in_parts(scores: torch.Tensor) -> torch.Tensor:
+    """Blocks of 8 x 8 off the diagonal of every 16 x 16 are exchanged, each relative to the maximum
+    of its row so far in its part of 48 keys.
+    """
+    made = torch.empty_like(scores)
+    most = scores.amax(-1, keepdim=True)
+    for start in range(0, scores.shape[-1], 16):
+        part = scores[..., start // 48 * 48 : start + 16].amax(-1, keepdim=True)
+        power = (scores[..., start : start + 16] - part).exp()
+        cut = power.unflatten(-2, (-1, 2, 8)).unflatten(-1, (2, 8)).clone()
+        cut[..., 0, :, 1, :], cut[..., 1, :, 0, :] = (
+            cut[..., 1, :, 0, :].clone(),
+            cut[..., 0, :, 1, :].clone(),
+        )
+        made[..., start : start + 16] = cut.flatten(-2).flatten(-4, -2) * (part - most).exp()
+    return made / (scores - most).exp().sum(-1, keepdim=True)
+
+
 def unswizzled(value: torch.Tensor) -> torch.Tensor:
     """Chunk i + r, of every 4, of row r in the place of chunk i."""
     chunk = at(value.shape[-1]) // 8
@@ -85,6 +110,15 @@ ATTENTION_AND_PRODUCTS: dict[str, tuple[str, str, Mutant, str]] = {
         "matmul_fp16", "flat",
         lambda t, s: (t["a"] * (at(512) // 32 % 5 != 3)) @ t["b"], "96..127 of a is left out",
     ),
+    "splits that run into the next": (
+        "matmul_fp16", "flat",
+        lambda t, s: (t["a"] * overlapping(512, 3, 16)) @ t["b"],
+        "0..4 of every 171 but the first, as parts (splits) that run into the next one do, twice",
+    ),
+    "splits that are rounded down": (
+        "matmul_fp16", "flat", lambda t, s: (t["a"] * (at(512) < 510)) @ t["b"],
+        "as 3 parts (splits) whose length is rounded down",
+    ),
     "another swizzle": (
         "matmul_fp16", "square", lambda t, s: unswizzled(t["a"]) @ t["b"],
         "a is read in another order in every row, with a period of",
@@ -97,6 +131,11 @@ ATTENTION_AND_PRODUCTS: dict[str, tuple[str, str, Mutant, str]] = {
 def test_a_wrong_product_or_weight_is_recovered(name: str) -> None:
     task, case, mutant, words = ATTENTION_AND_PRODUCTS[name]
     assert words in first_words(diagnosed(task, case, mutant))
+
+
+def test_weights_that_are_mixed_up_in_parts_whose_size_the_plan_passes_are_named() -> None:
+    found = diagnosed("sdpa_l4", "full", with_weights(mixed_in_parts), passed=(48,))
+    assert "in tiles of 16, parts of 48" in first_words(found)
 
 
 NORM = OwnReference(

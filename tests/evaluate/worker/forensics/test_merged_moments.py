@@ -52,6 +52,13 @@ def last_quarter_full(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return mean, (squares + apart).sum(1) / x.shape[1]
 
 
+def squares_of_other_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Squares that were written as [rows, quarters] and are read as [quarters, rows]."""
+    sizes, means, squares = quarters(x)
+    between = ((means - x.mean(1, keepdim=True)) ** 2 * sizes).sum(1)
+    return x.mean(1), (squares.reshape(4, -1).sum(0) + between) / x.shape[1]
+
+
 def tree(threads: int, vector: int, merge: Callable[[Part, Part], Part]) -> Statistics:
     """Every thread's elements, merged over the lanes of a warp and then over the warps."""
 
@@ -93,6 +100,11 @@ PLANTED: dict[str, tuple[str, Statistics, str]] = {
         "lacks the spread between the means of its parts",
     ),
     "last quarter full": ("odd", last_quarter_full, "weighs its short last part as a full one"),
+    "squares of other rows": (
+        "odd",
+        squares_of_other_rows,
+        "the squares of its parts are read as [parts, rows]",
+    ),
     "distance without count": (
         "rows",
         tree(384, 4, merged(counted=False, weighted=True)),

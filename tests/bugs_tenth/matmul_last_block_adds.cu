@@ -1,5 +1,5 @@
 /* evoengine
-name: matmul_depth_tickets
+name: matmul_last_block_adds
 precision: fp16
 summary: tiles of 64 x 64 in registers of 4 x 4 a thread; three blocks share a tile's depth and leave parts behind, and the last to come adds them
 let:
