@@ -261,8 +261,8 @@ EXPLANATIONS = {
 
 
 def tiles_of(plan: CasePlan) -> tuple[int, ...]:
-    """Sizes that a plan names, as tiles may have: its macros, then extents of its blocks, then whole
-    numbers that it passes.
+    """Sizes that a plan names, as tiles may have: its macros, then extents of its blocks, then
+    whole numbers that it passes.
     """
     found = [int(text) for text in plan.macros.values() if text.isdigit()]
     for launch in plan.launches:

@@ -14,6 +14,7 @@ LANES = (8, 16, 32, 64, 128, 192, 256, 384, 512)
 VECTORS = (1, 2, 4, 8)  # elements that a lane takes at once
 WARP = 32
 MOST_TENSORS = 3
+MOST_IDLE = 8  # times as many elements as a row has that all lanes could take at once
 MOST_ELEMENTS = 1 << 22  # of all rows: beyond, the partitions would take seconds
 FITTED = 0.15  # of the squared difference that may be left
 SAME = 1e-6  # of a statistic, relative
@@ -27,7 +28,7 @@ class Parts:
     part: torch.Tensor  # int64 (extent,)
     count: int
     full: int  # elements of a part that is not cut short
-    are_lanes: bool = False  # whether a part is what one thread takes
+    vector: int = 0  # elements at once, where a part is what one thread takes
 
 
 def merged_parts(
@@ -67,16 +68,17 @@ def _partitions(extent: int, hints: Sequence[int]) -> Iterator[Parts]:
         if 1 < length < extent:
             count = -(-extent // length)
             yield Parts(f"parts of {length} elements each", at // length, count, length)
-    for lanes in dict.fromkeys((*LANES, *hints)):
+    threads = [size for size in hints if size % WARP == 0]
+    for lanes in dict.fromkeys(threads or LANES):
         for vector in VECTORS:
-            if lanes < 2 or extent % vector or lanes * vector >= 2 * extent:
+            if lanes < 2 or extent % vector or lanes * vector >= MOST_IDLE * extent:
                 continue
             part = at // vector % lanes
             words = f"what each of {lanes} threads takes"
             if vector > 1:
                 words += f", {vector} elements at a time"
             full = -(-extent // (lanes * vector)) * vector
-            yield Parts(words, part, lanes, full, are_lanes=True)
+            yield Parts(words, part, lanes, full, vector)
 
 
 def _sums(values: torch.Tensor, parts: Parts) -> torch.Tensor:
@@ -105,6 +107,10 @@ class Moments:
         return Moments(
             self.count.reshape(shape), self.mean.reshape(shape), self.squares.reshape(shape)
         )
+
+    def alone(self) -> Moments:
+        """Of shape (rows,), of one part."""
+        return Moments(self.count.flatten(), self.mean.flatten(), self.squares.flatten())
 
     def filled_up(self) -> Moments:
         """Of one for each warp (rows, warps, 1), those of a warp's lanes (rows, 32), with nothing
@@ -166,18 +172,41 @@ MERGES: Mapping[str, Merge] = {
 
 
 def _pair_by_pair(values: torch.Tensor, parts: Parts) -> Iterator[tuple[str, Moments]]:
-    """Of what lanes take, after a mistake in each merge of a tree: over the lanes of each warp, and
-    over the warps.
+    """Of what lanes take, after a mistake in each merge: of the vectors of a lane, where those are
+    merged, of the lanes of each warp in a tree, and of the warps in a tree or one after the other.
     """
-    if parts.count % WARP or parts.count > WARP * WARP or not parts.are_lanes:
+    if parts.count % WARP or parts.count > WARP * WARP or not parts.vector:
         return
-    sizes = parts.part.bincount(minlength=parts.count).double()
-    means = _sums(values, parts) / sizes.clamp_min(1)
-    squares = _sums((values - means[:, parts.part]).square(), parts)
-    own = Moments(sizes.expand_as(means), means, squares).in_warps(parts.count // WARP)
+    warps = parts.count // WARP
+    exact = _moments(values, parts.part, parts.count)
     for words, merge in MERGES.items():
-        found = _tree(_tree(own, merge).filled_up(), merge)
-        yield words, Moments(found.count[..., 0], found.mean[..., 0], found.squares[..., 0])
+        for own in (exact, *_vector_by_vector(values, parts, merge)):
+            of_warps = _tree(own.in_warps(warps), merge)
+            yield words, _tree(of_warps.filled_up(), merge).alone()
+            if warps > 2:
+                yield words, _one_by_one(of_warps, merge).alone()
+
+
+def _moments(values: torch.Tensor, part: torch.Tensor, count: int) -> Moments:
+    sizes = part.bincount(minlength=count).double()
+    sums = values.new_zeros(values.shape[0], count).index_add_(1, part, values)
+    means = sums / sizes.clamp_min(1)
+    squares = torch.zeros_like(means).index_add_(1, part, (values - means[:, part]).square())
+    return Moments(sizes.expand_as(means), means, squares)
+
+
+def _vector_by_vector(values: torch.Tensor, parts: Parts, merge: Merge) -> list[Moments]:
+    """What each lane has that merges its vectors one by one: into the first, or into nothing."""
+    step = parts.count * parts.vector
+    own: list[Moments] = []
+    for start in range(0, values.shape[1], step):
+        part = parts.part[start : start + step]
+        one = _moments(values[:, start : start + step], part, parts.count)
+        zero = torch.zeros_like(one.mean)
+        own = [merge(before, one) for before in own or (Moments(zero, zero, zero),)]
+        if start == 0:
+            own = [one, *own]
+    return own
 
 
 def _tree(moments: Moments, merge: Merge) -> Moments:
@@ -187,6 +216,15 @@ def _tree(moments: Moments, merge: Merge) -> Moments:
         width //= 2
         moments = merge(moments.cut(0, width), moments.cut(width, 2 * width))
     return moments
+
+
+def _one_by_one(of_warps: Moments, merge: Merge) -> Moments:
+    """Those of (rows, warps, 1) merged into the first one."""
+    turned = Moments(of_warps.count.mT, of_warps.mean.mT, of_warps.squares.mT)
+    found = turned.cut(0, 1)
+    for warp in range(1, of_warps.count.shape[1]):
+        found = merge(found, turned.cut(warp, warp + 1))
+    return found
 
 
 def _transposed(of_parts: torch.Tensor) -> torch.Tensor:
@@ -199,7 +237,7 @@ TRANSPOSED = "of its parts are read as [parts, rows] although they were written 
 
 
 def _means(values: torch.Tensor, parts: Parts) -> Iterator[tuple[str, Rows]]:
-    if not parts.are_lanes:
+    if not parts.vector:
         sums = _transposed(_sums(values, parts)).sum(1)
         yield f"is of other rows too: the sums or means {TRANSPOSED}", sums / values.shape[1]
     for words, merged in _pair_by_pair(values, parts):
@@ -235,7 +273,7 @@ def _variances(values: torch.Tensor, parts: Parts) -> Iterator[tuple[str, Rows]]
     apart = (means - values.mean(1, keepdim=True)).square()
     squares = _sums(values.square(), parts)[:, filled] - sizes * means.square()
     within = squares.sum(1)
-    if not parts.are_lanes:
+    if not parts.vector:
         between = (apart * sizes).sum(1)
         yield (
             f"is of other rows too: the squares {TRANSPOSED}",

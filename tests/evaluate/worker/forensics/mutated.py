@@ -140,11 +140,14 @@ def diagnosed(
     distribution: str = "normal",
     macros: Mapping[str, int] | None = None,
     passed: Sequence[int] = (),
+    threads: int = 256,
     seconds: float = 60.0,
     **known: Any,
 ) -> Forensics:
     """What forensics finds out about a mutant; it must fail its check."""
     call, check = wrong_call(name, case, mutant, tier, distribution)
     assert not check.ok
-    circumstances = Circumstances(plan=plan_of(case, macros, passed=passed), check=check, **known)
+    circumstances = Circumstances(
+        plan=plan_of(case, macros, threads, passed=passed), check=check, **known
+    )
     return investigate(small(name), functions(name), call, circumstances, seconds)

@@ -122,7 +122,7 @@ PLANTED: dict[str, tuple[str, Statistics, str]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_mistake_in_a_merge_is_named(name: str) -> None:
     case, statistics, words = PLANTED[name]
-    found = first_words(diagnosed("layernorm", case, normalised(statistics)))
+    found = first_words(diagnosed("layernorm", case, normalised(statistics), threads=384))
     assert words in found, found
 
 
