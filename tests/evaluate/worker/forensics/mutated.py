@@ -118,10 +118,10 @@ def plan_of(
     macros: Mapping[str, int] | None = None,
     threads: int = 256,
     scratch: Mapping[str, ScratchBuffer] | None = None,
-    passed: Sequence[int] = (),
+    numbers: Sequence[int] = (),
 ) -> CasePlan:
-    """A plan of one launch that is given the numbers `passed`."""
-    args = tuple(ScalarArgument(scalar=number, dtype="int32") for number in passed)
+    """A plan of one launch that is given the numbers `numbers`."""
+    args = tuple(ScalarArgument(scalar=number, dtype="int32") for number in numbers)
     launch = BoundLaunch(kernel="k", grid=(8,), block=(threads,), shared_bytes=0, args=args)
     return CasePlan(
         case=case,
@@ -139,7 +139,7 @@ def diagnosed(
     tier: str = "",
     distribution: str = "normal",
     macros: Mapping[str, int] | None = None,
-    passed: Sequence[int] = (),
+    numbers: Sequence[int] = (),
     threads: int = 256,
     seconds: float = 60.0,
     **known: Any,
@@ -148,6 +148,6 @@ def diagnosed(
     call, check = wrong_call(name, case, mutant, tier, distribution)
     assert not check.ok
     circumstances = Circumstances(
-        plan=plan_of(case, macros, threads, passed=passed), check=check, **known
+        plan=plan_of(case, macros, threads, numbers=numbers), check=check, **known
     )
     return investigate(small(name), functions(name), call, circumstances, seconds)

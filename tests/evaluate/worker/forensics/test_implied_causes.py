@@ -134,7 +134,7 @@ def test_a_wrong_product_or_weight_is_recovered(name: str) -> None:
 
 
 def test_weights_that_are_mixed_up_in_parts_whose_size_the_plan_passes_are_named() -> None:
-    found = diagnosed("sdpa_l4", "full", with_weights(mixed_in_parts), passed=(48,))
+    found = diagnosed("sdpa_l4", "full", with_weights(mixed_in_parts), numbers=(48,))
     assert "in tiles of 16, parts of 48" in first_words(found)
 
 
