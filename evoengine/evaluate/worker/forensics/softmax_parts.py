@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from evoengine.evaluate.worker.forensics.changed_step import MOST_TILES, ChangedStep, change
+from evoengine.evaluate.worker.forensics.lead import figure
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.evaluate.worker.forensics.softmax_weights import (
     Parting,
@@ -24,6 +25,7 @@ from evoengine.evaluate.worker.forensics.softmax_weights import (
 )
 
 ONLINE_TILES = (16, 32, 64, 128)
+WIDTHS = (64, 128, 32, 80, 96, 256)  # of heads
 SPLITS = (2, 4, 8)
 SIZES = (32, 64, 128, 16)  # of parts that lie in a row
 IN_BASE_TWO, IN_BASE_E = math.log(2), 1 / math.log(2)
@@ -59,12 +61,34 @@ def online_softmax(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Change
     """Running maxima by tiles, also of several splits that take tiles in turn or in a row."""
     for tile in dict.fromkeys((*tiles[:MOST_TILES], *ONLINE_TILES, 1)):
         yield from _tiles_of_parts(step, tile, _single, "", 1.02)
+    yield from _rescaled_unscaled(step, tiles)
     for tile in dict.fromkeys((*tiles[:MOST_TILES], 16, 32, 64)):
         for parts in SPLITS:
             named = f" of {parts} splits that take them in turn"
             yield from _tiles_of_parts(step, tile, in_turn(tile, parts), named, 1.01)
         for parts in SPLITS[:2]:
             yield from _tiles_of_parts(step, tile, in_a_row(parts), f" of {parts} splits", 1.01)
+
+
+def _rescaled_unscaled(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """Maxima of scores before they are scaled, as by the root of a head's width."""
+    widths = dict.fromkeys((*(size for size in tiles if size in WIDTHS), *WIDTHS[:2]))
+    for tile in dict.fromkeys((*tiles[:MOST_TILES], *ONLINE_TILES)):
+        for width in widths:
+            for base, what in ((IN_BASE_TWO, "two"), (1.0, "e")):
+                power = math.sqrt(width) * base
+                yield change(
+                    step,
+                    f"in tiles of {tile}, rescaled by powers of {what} of raw differences of"
+                    f" maxima, {figure(math.sqrt(width))} times those of scaled ones"
+                    f" ({step.words})",
+                    along_last(
+                        lambda s, t=tile, p=power: _running(s, t, _single(s.shape[-1]), p, p)  # type: ignore[misc]
+                    ),
+                    1.0,
+                    "the online softmax: what was summed before is rescaled by the difference of"
+                    " raw maxima: the scale of the scores is missing in the factor of rescaling",
+                )
 
 
 def _tiles_of_parts(
@@ -172,6 +196,18 @@ def _merges() -> tuple[tuple[str, Callable[..., torch.Tensor], str], ...]:
             "the partial results are added without rescaling each by its sum and maximum",
         ),
         (
+            "weighed by powers of two of their maxima and natural logarithms of their sums",
+            _weighed_by_power(IN_BASE_TWO),
+            "the logarithm of each part's sum is taken in base e (logf) and joined with a maximum"
+            " in base two: log2f is meant in what the parts are weighed by",
+        ),
+        (
+            "weighed by powers of e of their maxima and logarithms of their sums in base two",
+            _weighed_by_power(IN_BASE_E),
+            "the logarithm of each part's sum is taken in base two (log2f) and joined with a"
+            " maximum in base e: logf is meant in what the parts are weighed by",
+        ),
+        (
             "each with its own maximum and sum, and averaged",
             _own_softmax(mean=True),
             "the partial results are averaged without rescaling each by its sum and maximum",
@@ -237,6 +273,24 @@ def _merged_in_base_two(scores: torch.Tensor, part: torch.Tensor) -> torch.Tenso
 
     power = by_part(scores, part, weighted)
     return power / power.sum(-1, keepdim=True)
+
+
+def _weighed_by_power(power: float) -> Callable[..., torch.Tensor]:
+    """Parts with a softmax each, weighed by their maxima and by this power of their sums."""
+
+    def weights(scores: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        whole = finite(top(scores))
+
+        def weighted(one: torch.Tensor) -> torch.Tensor:
+            own = finite(top(one))
+            grown = (one - own).exp()
+            total = grown.sum(-1, keepdim=True)
+            return (grown * total ** (power - 1) * (own - whole).exp()).nan_to_num(0)
+
+        made = by_part(scores, part, weighted)
+        return made / made.sum(-1, keepdim=True)
+
+    return weights
 
 
 def _own_softmax(mean: bool) -> Callable[..., torch.Tensor]:
