@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import torch
 
+from evoengine.evaluate.worker.forensics.summed_terms import SPLITS
+
 PERIODS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 MOST_BOUNDS = 160  # places at which a range of terms may begin or end
 LARGEST_DIVISOR = 65  # of an extent, such as the taps of a filter, that is tried as a period
-SPLITS = (2, 3, 4, 5, 6, 7, 8, 16)  # of a sum, which overlap
-SPLIT_MULTIPLES = (1, 2, 8, 16)  # of which their length may be one
+SPLIT_MULTIPLES = (1, 2, 8, 16)  # of which the length of a split may be one
 PARTS = 16  # of a period, at which a span in it may begin or end
 LEAST_ROWS = 4  # fewer sums fit some range by chance
 FEW_ROWS, FEW_FITTED = 16, 1e-3  # so few fit many ranges nearly

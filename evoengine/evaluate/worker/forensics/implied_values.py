@@ -103,7 +103,7 @@ class _Differentiated(StepChange):
         """
         found = super().run(func, args, kwargs)
         whole = args[0] if args else None
-        if not isinstance(found, (tuple, list)) or not isinstance(whole, torch.Tensor):
+        if type(found) not in (tuple, list) or not isinstance(whole, torch.Tensor):
             return found
         return type(found)(_own_view(part, whole) for part in found)
 

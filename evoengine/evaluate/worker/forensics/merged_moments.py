@@ -10,7 +10,8 @@ import torch
 Rows = torch.Tensor  # float64 of shape (rows,)
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 SHARES = (2, 3, 4, 8, 16)  # of a row, one block's or warp's each
-LANES = (8, 16, 32, 64, 128, 192, 256, 384, 512)
+FEW_LANES = (8, 16, 32)  # that share a row
+LANES = (64, 128, 192, 256, 384, 512)
 VECTORS = (1, 2, 4, 8)  # elements that a lane takes at once
 WARP = 32
 MOST_TENSORS = 3
@@ -69,7 +70,7 @@ def _partitions(extent: int, hints: Sequence[int]) -> Iterator[Parts]:
             count = -(-extent // length)
             yield Parts(f"parts of {length} elements each", at // length, count, length)
     threads = [size for size in hints if size % WARP == 0]
-    for lanes in dict.fromkeys(threads or LANES):
+    for lanes in dict.fromkeys((*(threads or LANES), *FEW_LANES)):
         for vector in VECTORS:
             if lanes < 2 or extent % vector or lanes * vector >= MOST_IDLE * extent:
                 continue
