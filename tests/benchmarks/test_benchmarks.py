@@ -65,7 +65,10 @@ class ScriptedDevice:
             for case, name in job.baselines.items()
         )
         return Report(
-            status=Status.correct, timings=timings, phases_s={"check": 0.2, "timing": 0.3}
+            status=Status.correct,
+            timings=timings,
+            is_coarse=job.limit is not None and job.limit < 1,  # its ratio is 2
+            phases_s={"check": 0.2, "timing": 0.3},
         )
 
     async def close(self):
@@ -118,15 +121,16 @@ def test_verdict_measures_every_kind_of_candidate_and_lost_workers(tmp_path, mon
     rows, environment = asyncio.run(verdict.measure(options, tmp_path))
     found = by_name(rows)
     assert environment.versions.keys() == {"torch", "nvrtc"}
-    assert [row["note"] for row in rows] == [""] * 6, "every verdict was the expected one"
+    assert [row["note"] for row in rows] == [""] * 8, "every verdict was the expected one"
+    assert found["layernorm: layernorm, no place to win"]["mark"] == "<= 0.37"
     assert found["layernorm: layernorm"]["runs"] == 2
     assert found["layernorm: layernorm"]["timing_s"] == 0.3
     assert found["layernorm: layernorm, uncompilable"]["check_s"] is None
     assert found["layernorm: layernorm"]["compile_s"] > 0, "nothing came from a cache"
-    assert len(list((tmp_path / "cubins").rglob("*.cubin"))) >= 2 * 10, (
-        "each of ten sources was compiled for two kinds of rows"
+    assert len(list((tmp_path / "cubins").rglob("*.cubin"))) >= 2 * 14, (
+        "each of fourteen sources was compiled for two kinds of rows"
     )
-    assert table(rows[4:]) in capsys.readouterr().err, "each part is shown as soon as it is known"
+    assert table(rows[6:]) in capsys.readouterr().err, "each part is shown as soon as it is known"
 
 
 def test_a_verdict_that_was_not_expected_is_a_note_and_keeps_no_mark():

@@ -72,7 +72,7 @@ def reasons(trials: int) -> list[tuple[Status, str]]:
     return [(row.verdict.status, row.verdict.reason) for row in rows if row]
 
 
-@pytest.mark.sampled("what", one_in=3)
+@pytest.mark.sampled("what", one_in=6)
 @pytest.mark.parametrize("what", REJECTED)
 def test_a_refused_reply_is_a_rejected_trial_and_its_problem_goes_into_the_repair_prompt(
     what: str, scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch
@@ -107,7 +107,7 @@ def test_a_run_of_only_hostile_replies_ends_with_its_budget(
     assert scripted("show", "two", "--json").code == 0
 
 
-@pytest.mark.sampled("what", one_in=3)
+@pytest.mark.sampled("what", one_in=6)
 @pytest.mark.parametrize("what", REJECTED)
 def test_a_run_that_such_a_reply_ended_continues_when_resumed(
     what: str, scripted: Call, task: Path, monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,7 @@ def emulator() -> Iterator[Emulator]:
     made.close()  # each reserves 512 GiB of addresses
 
 
-of_a_sample = pytest.mark.sampled("name", one_in=4, kind=feature_of, files=files_of)
+of_a_sample = pytest.mark.sampled("name", one_in=8, kind=feature_of, files=files_of)
 
 
 @of_a_sample

@@ -126,7 +126,7 @@ def agree(emulator: Emulator, program: Program, text: str | None = None) -> None
         assert not report.findings, [report.describe(item) for item in report.findings]
 
 
-@pytest.mark.sampled("seed", one_in=8)
+@pytest.mark.sampled("seed", one_in=16)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_program_gives_the_results_of_the_interpreter(
     emulator: Emulator, seed: int
@@ -134,7 +134,7 @@ def test_a_random_program_gives_the_results_of_the_interpreter(
     agree(emulator, generate(seed))
 
 
-@pytest.mark.sampled("seed", one_in=8)
+@pytest.mark.sampled("seed", one_in=16)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_order_of_blocks_and_a_loop_at_the_end_change_no_result(
     emulator: Emulator, seed: int

@@ -13,7 +13,7 @@ from tests.emulator.faults.fault_table import FAULTS, FOLDER, PlantedFault
 every_fault = pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 of_a_sample = pytest.mark.sampled(
     "fault",
-    one_in=3,
+    one_in=5,
     kind=lambda fault: (fault.kinds, fault.space),
     files=lambda fault: (FOLDER / f"{fault.name}.cu",),
 )

@@ -32,7 +32,7 @@ def operation_of(case: Case) -> str:
 
 
 # conversions, comparisons, ... each of them in every sample
-of_a_sample = pytest.mark.sampled("case", one_in=10, kind=operation_of)
+of_a_sample = pytest.mark.sampled("case", one_in=24, kind=operation_of)
 
 
 def agrees(case: Case, got: np.ndarray) -> None:
@@ -56,7 +56,7 @@ def test_uniform_operands_give_the_same_results(case: Case) -> None:
     agrees(case, launched(emulator(), case, uniform=True))
 
 
-@pytest.mark.sampled("case", one_in=5)
+@pytest.mark.sampled("case", one_in=12)
 @pytest.mark.parametrize("case", CASES[::FEW], ids=name_of)
 def test_a_host_without_avx512_gives_the_same_results(case: Case) -> None:
     agrees(case, launched(emulator("avx512"), case))

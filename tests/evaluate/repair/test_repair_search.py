@@ -59,7 +59,7 @@ def judged(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.sampled("corpus", one_in=6)
+@pytest.mark.sampled("corpus", one_in=12)
 @pytest.mark.parametrize(("corpus", "name"), REPAIRED)
 def test_the_planted_change_is_found_and_said_first(corpus: str, name: str) -> None:
     folder, bug = planted(corpus, name)

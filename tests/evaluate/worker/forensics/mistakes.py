@@ -9,4 +9,4 @@ from tests.sampling import ROOT
 SOURCES = tuple((ROOT / "evoengine" / "evaluate" / "worker" / "forensics").glob("*.py"))
 
 # of a test whose parameter is the name of a mistake, or of a function; each takes up to seconds
-of_some = pytest.mark.sampled("name", one_in=3, files=lambda _: SOURCES)
+of_some = pytest.mark.sampled("name", one_in=6, files=lambda _: SOURCES)
