@@ -1,5 +1,5 @@
-"""What a run tests of a large corpus: a sample drawn by one seed, with an entry of every kind and
-every entry that a change touches.
+"""What a run tests: of a large corpus a sample drawn by one seed, with an entry of every kind and
+every entry that a change touches, and of folders that no change touches a third.
 
 A parametrized test is marked `sampled`; one that walks a corpus itself asks the fixture `sampling`.
 `--whole` tests every entry, and so does a run that names its tests (`::`, `-k`, `--lf`).
@@ -23,6 +23,16 @@ ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "EVOENGINE_SAMPLE_SEED"
 SEEDS = 10**6
 EXAMPLES = {"sample": 50, "whole": 150}  # of Hypothesis, by its profile
+# Tests of what stands apart, and what they depend on besides themselves: where none of it changed,
+# one in APART_ONE_IN is run, at least one of each file.
+APART = {
+    "tests/emulator": ("evoengine/emulator",),
+    "tests/evaluate/compile": ("evoengine/evaluate/compile", "evoengine/candidate"),
+    "tests/evaluate/repair": ("evoengine/evaluate/repair",),
+    "tests/evaluate/worker/forensics": ("evoengine/evaluate/worker/forensics",),
+}
+APART_ONE_IN = 3
+OF_ALL = ("requirements", "pyproject.toml", "setup.py", "tests/conftest.py")
 
 
 def examples(whole: int) -> int:
@@ -74,6 +84,21 @@ class Sampling:
         rest = [place for place in order if place not in taken]
         taken.update(rest[: max(0, count - len(taken))])
         return [entries[place] for place in sorted(taken)]
+
+    @property
+    def untouched(self) -> list[str]:
+        """The folders of tests that stand apart and that no change touches, as far as is known."""
+        if self.unknown:
+            return []
+        return [
+            folder
+            for folder, sources in APART.items()
+            if not any(self._touches(name) for name in (folder, *sources, *OF_ALL))
+        ]
+
+    def _touches(self, name: str) -> bool:
+        place = ROOT / name
+        return any(place == path or place in path.parents for path in self.changed)
 
     @property
     def described(self) -> str:
@@ -172,6 +197,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.stash[SAMPLING].whole or named or config.getoption("lf", False):
         return
     left_out = {item for group in _groups(items) for item in _left_out(config, group)}
+    left_out |= set(_left_out_apart(config, [item for item in items if item not in left_out]))
     if left_out:
         config.stash[LEFT_OUT] = len(left_out)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
@@ -197,6 +223,16 @@ def _left_out(config: pytest.Config, items: list[pytest.Function]) -> Iterable[p
     drawn = config.stash[SAMPLING].draw(corpus, entries.values(), count)
     kept = {entry.name for entry in drawn}
     return (item for item, value in zip(items, values, strict=True) if id(value) not in kept)
+
+
+def _left_out_apart(config: pytest.Config, items: list[pytest.Item]) -> Iterable[pytest.Item]:
+    """Of the items in folders that stand apart and that no change touches, those left out."""
+    drawn = config.stash[SAMPLING]
+    for folder in drawn.untouched:
+        here = [item for item in items if (ROOT / folder) in item.path.parents]
+        entries = [Entry(item, (item.path,)) for item in here]
+        kept = {entry.name for entry in drawn.draw(folder, entries, -(-len(here) // APART_ONE_IN))}
+        yield from (item for item in here if item not in kept)
 
 
 def _marked(

@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.sampling import EXAMPLES, ROOT, VARIABLE, Entry, Sampling, changed_files, examples
+from tests.sampling import (
+    APART,
+    EXAMPLES,
+    OF_ALL,
+    ROOT,
+    VARIABLE,
+    Entry,
+    Sampling,
+    changed_files,
+    examples,
+)
 
 ENTRIES = [Entry(n, (f"kind {n % 7}", n > 95), (Path(f"/corpus/{n}.cu"),)) for n in range(100)]
 MODULE = """
@@ -67,6 +77,45 @@ def test_what_changed_is_in_every_sample() -> None:
 def test_a_whole_run_draws_nothing() -> None:
     assert numbers(Sampling(5, True, frozenset()), count=1) == list(range(100))
     assert Sampling(5, True, frozenset()).count(50, 12) == 50
+
+
+def touching(*names: str) -> Sampling:
+    return Sampling(5, False, frozenset(ROOT / name for name in names))
+
+
+def test_folders_that_stand_apart_are_untouched_until_a_file_that_they_depend_on_changes() -> None:
+    assert touching("README.md", "evoengine/cli/main.py").untouched == list(APART)
+    for folder, sources in APART.items():
+        for name in (folder, *sources):
+            assert folder not in touching(f"{name}/some.py").untouched
+    for name in OF_ALL:
+        assert touching(name).untouched == [] and (ROOT / name).exists()
+    assert Sampling(5, False, frozenset(), "not known").untouched == []
+
+
+def test_tests_and_sources_of_folders_that_stand_apart_exist() -> None:
+    assert all((ROOT / name).is_dir() for name in APART)
+    assert all((ROOT / name).is_dir() for sources in APART.values() for name in sources)
+
+
+def test_a_third_of_an_untouched_folder_is_run_and_each_of_its_files() -> None:
+    """What a run would collect of a folder, by the changes that it knows of."""
+    folder = "tests/emulator/run"
+    seen, alone = {}, {**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: "7"}
+    for changed in ("README.md", "evoengine/emulator/device.py"):
+        script = (
+            "import sys, pytest, tests.sampling as s;"
+            f"s.changed_files = lambda: frozenset([s.ROOT / {changed!r}]);"
+            f"sys.exit(pytest.main(['--collect-only', '-q', '-W', 'ignore', {folder!r}]))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=ROOT, env=alone, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        seen[changed] = {line for line in done.stdout.splitlines() if "::" in line}
+    some, every = seen["README.md"], seen["evoengine/emulator/device.py"]
+    assert some < every and len(every) / 3 <= len(some) < len(every) / 2
+    assert {line.split("::")[0] for line in some} == {line.split("::")[0] for line in every}
 
 
 @pytest.fixture

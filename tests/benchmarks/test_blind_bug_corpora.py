@@ -174,9 +174,7 @@ def test_an_honest_kernel_is_in_a_tier_of_low_precision(place: Place) -> None:
     assert place.entry.candidate(place.folder).plan.precision != "fp32"
 
 
-@pytest.mark.sampled(
-    "place", one_in=60, kind=lambda place: place.corpus, files=lambda place: place.files
-)
+@pytest.mark.sampled("place", one_in=120, files=lambda place: place.files)
 @pytest.mark.parametrize("place", PLACES, ids="-".join)
 def test_a_verdict_is_the_one_of_the_manifest(place: Place) -> None:
     entry = place.entry

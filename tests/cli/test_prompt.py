@@ -255,6 +255,7 @@ def test_a_resume_says_which_templates_changed_and_records_it(
     assert "templates" not in asking("resume", "one", "--trials", "6").err
 
 
+@pytest.mark.sampled("name", one_in=3)
 @pytest.mark.parametrize("name", ["mutate", "crossover", "repair", "_solutions", "_directions"])
 def test_a_fault_in_a_template_of_a_later_prompt_stops_a_run_before_anything_is_asked(
     asking: Call, task: Path, tmp_path: Path, name: str

@@ -57,6 +57,7 @@ def compiled(
     return found.refusal.status, found.refusal.reason, found
 
 
+@pytest.mark.sampled("new", one_in=2)
 @pytest.mark.parametrize(
     ("old", "new", "status", "says"),
     [

@@ -297,6 +297,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Judged]]:
         item.close()
 
 
+@pytest.mark.sampled("name", one_in=3)
 @pytest.mark.parametrize("name", PROBES)
 def test_what_a_generator_reads_does_not_depend_on_a_hidden_size(
     judged: list[Judged], name: str

@@ -27,7 +27,7 @@ from evoengine.task.load import load_task
 from tests.evaluate.kept_fork_server import kept
 from tests.sampling import Entry, Sampling
 
-SAMPLE = 14
+SAMPLE = 8
 CORPUS = honest()
 # without the packaged seeds, which have slashes in their names
 OWN = {name: entry for name, entry in CORPUS.items() if path_of(name, HONEST).parent == HONEST}

@@ -113,6 +113,7 @@ def directions_of(task: str) -> set[str]:
     return found
 
 
+@pytest.mark.sampled("task", one_in=2)
 @pytest.mark.parametrize(
     ("task", "suits", "unfit"),
     [

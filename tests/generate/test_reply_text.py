@@ -96,6 +96,7 @@ def test_thoughts_are_at_most_three_and_short(task_path: Path) -> None:
     )
 
 
+@pytest.mark.sampled("begin", one_in=3)
 @pytest.mark.parametrize(
     ("begin", "line"),
     [

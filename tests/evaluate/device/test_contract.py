@@ -425,6 +425,7 @@ SILENT_S = 2.0
 ENDED = r"scale.py:forward for case small ended its process with "
 
 
+@pytest.mark.sampled("code", one_in=3)
 @pytest.mark.parametrize(
     ("code", "says"),
     [

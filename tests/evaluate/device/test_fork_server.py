@@ -76,6 +76,7 @@ def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@pytest.mark.sampled("steps", one_in=3)
 @pytest.mark.parametrize("steps", range(8))
 def test_a_start_that_is_cancelled_at_any_step_leaves_nothing_open(steps: int) -> None:
     async def scene(server: ForkServer) -> tuple[int, int]:
