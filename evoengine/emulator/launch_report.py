@@ -14,6 +14,7 @@ from evoengine.emulator.lower.context import InstructionSite
 from evoengine.emulator.lower.kernel import LoweredKernel
 from evoengine.emulator.run.abi import StopReason
 from evoengine.emulator.run.host_thread import LaunchFault
+from evoengine.emulator.run.memory import Buffer
 
 ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
 
@@ -50,16 +51,29 @@ class LaunchReport:
     # checked mode
     site_accesses: tuple[SiteCounts, ...] = ()
     contention: Contention = field(default_factory=Contention)
-    buffers: tuple[str, ...] = ()  # names, by the index in findings
+    buffers: tuple[Buffer, ...] = ()  # by the index in findings
 
     def describe(self, finding: Finding) -> str:
         """A finding in one line, with the candidate's source lines."""
         return describe(finding, self.lowered.sites, self.buffers)
 
 
-def describe(finding: Finding, sites: Sequence[InstructionSite], buffers: Sequence[str]) -> str:
+def describe(finding: Finding, sites: Sequence[InstructionSite], buffers: Sequence[Buffer]) -> str:
     """A finding in one line, with the candidate's source lines."""
-    return words_of(finding, lambda site: describe_site(sites, site), buffers)
+    return words_of(
+        finding,
+        lambda site: describe_site(sites, site),
+        [item.name for item in buffers],
+        access=_access(sites, finding.site),
+        shapes=[item.shape for item in buffers],
+    )
+
+
+def _access(sites: Sequence[InstructionSite], site: int) -> str:
+    """What an instruction does to memory; a cp.async reads one and writes another."""
+    text = sites[site].text if 0 <= site < len(sites) else ""
+    operation = text.split(".", 1)[0]
+    return {"ld": "reads", "ldu": "reads", "st": "writes"}.get(operation, "accesses")
 
 
 def describe_site(sites: Sequence[InstructionSite], site: int) -> str:

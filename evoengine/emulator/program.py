@@ -203,10 +203,10 @@ class Program:
         finally:
             if launch_checker is not None:
                 launch_checker.close()
-        names = tuple(item.name for item in buffers)
+        named = tuple(buffers)
         if outcome.fault is not None:
             strays = tuple(
-                describe(item, lowered.sites, names)
+                describe(item, lowered.sites, named)
                 for item in outcome.findings
                 if item.kind in STRAYS
             )
@@ -224,7 +224,7 @@ class Program:
             warp_work=outcome.warp_work,
             site_accesses=outcome.site_accesses,
             contention=outcome.contention,
-            buffers=names,
+            buffers=named,
         )
 
     def _launch_checker(

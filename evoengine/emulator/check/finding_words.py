@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from evoengine.emulator.check.buffer_shape import BufferShape
 from evoengine.emulator.check.findings import (
     NOT_COMMITTED,
     NOT_WAITED,
     RACES,
+    STRAYS,
     Finding,
     FindingKind,
     Space,
@@ -41,10 +43,10 @@ _WITHIN_A_BLOCK = {
         " value is kept is undefined"
     ),
     FindingKind.OUT_OF_BOUNDS: (
-        "out of bounds: {thread} accesses {bytes} bytes at {memory} at {line}, {distance}"
+        "out of bounds: {thread} {access} {bytes} bytes at {memory} at {line}, {distance}"
     ),
     FindingKind.MISALIGNED: (
-        "misaligned: {thread} accesses {bytes} bytes at {memory} at {line}, not a multiple of"
+        "misaligned: {thread} {access} {bytes} bytes at {memory} at {line}, not a multiple of"
         " {bytes}"
     ),
     FindingKind.UNINITIALISED: (
@@ -95,22 +97,26 @@ def words_of(
     found: Finding,
     site_name: Callable[[int], str] = "instruction {}".format,
     buffers: Sequence[str] = (),
+    access: str = "accesses",
+    shapes: Sequence[BufferShape | None] = (),
 ) -> str:
     """The finding in one line; `site_name(site)` describes an instruction ("line 42"), `buffers`
-    are the names of buffers by index.
+    are the names of buffers by index and `shapes` their shapes, `access` is what the instruction
+    does.
     """
     line, other_line = site_name(found.site), site_name(found.other_site)
     sentence = _SENTENCES[found.kind, _is_between_blocks(found)]
     what = (_EARLY_READ if found.is_early_read else sentence).format(
         thread=f"thread {found.thread}",
         bytes=found.bytes,
-        memory=_memory(found, buffers),
+        memory=_memory(found, buffers, _shape(found, shapes)),
         line=line,
         other=f"thread {found.other_thread}",
         other_line=other_line,
         other_block=found.other_block,
         missing=_missing(found, line == other_line),
-        distance=_distance(found),
+        access=access,
+        distance=_distance(found) + _beyond(found, _shape(found, shapes)),
         place=_PLACES[found.space],
         gap=_gap(found, site_name),
         wait=_wait(found),
@@ -166,7 +172,17 @@ def _distance(found: Finding) -> str:
     )
 
 
-def _memory(found: Finding, buffers: Sequence[str]) -> str:
+def _shape(found: Finding, shapes: Sequence[BufferShape | None]) -> BufferShape | None:
+    is_known = found.space is Space.GLOBAL and 0 <= found.buffer < len(shapes)
+    return shapes[found.buffer] if is_known else None
+
+
+def _beyond(found: Finding, shape: BufferShape | None) -> str:
+    """Which element an access beyond the end of a buffer would have."""
+    return f": {shape.beyond(found.offset)}" if shape and found.distance > 0 else ""
+
+
+def _memory(found: Finding, buffers: Sequence[str], shape: BufferShape | None) -> str:
     if found.space is not Space.GLOBAL:
         return f"{found.space.name.lower()}{found.offset:+d}"
     if found.buffer < 0:
@@ -174,4 +190,5 @@ def _memory(found: Finding, buffers: Sequence[str]) -> str:
         # larger ones come from the addresses of buffers, which differ from run to run
         return f"address 0x{address:x}" if address < 1 << 32 else "an address"
     name = buffers[found.buffer] if found.buffer < len(buffers) else f"buffer {found.buffer}"
-    return f"{name}{found.offset:+d}"
+    element = "" if shape is None or found.kind in STRAYS else shape.inside(found.offset)
+    return f"{name}{found.offset:+d}" + (f" ({element})" if element else "")

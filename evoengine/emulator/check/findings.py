@@ -270,15 +270,21 @@ def read_findings(address: int, count: int) -> tuple[Finding, ...]:
 
 def causes_first(found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Races between lanes of a warp go behind the others where there are races between warps, which
-    a barrier of the warp would not mend. Reads of unwritten shared memory go last where there are
-    races in it: a race is why it was not written yet, and one loop has many sites.
+    a barrier of the warp would not mend. Races of blocks by one instruction that also leaves its
+    buffer go behind its strays: what it stores beyond a row lies in the next one. Reads of
+    unwritten shared memory go last where there are races in it: a race is why it was not written
+    yet, and one loop has many sites.
     """
     has_races = any(item.kind in RACES and item.space is Space.SHARED for item in found)
     between_warps = {item.space for item in found if item.is_between_warps}
 
+    strays = {item.site for item in found if item.kind is FindingKind.OUT_OF_BOUNDS}
+
     def rank(item: Finding) -> int:
         if item.is_unwritten_shared and has_races:
             return 2
+        if item.space is Space.GLOBAL and item.kind in RACES and item.site in strays:
+            return 1
         is_of_a_warp = item.kind in RACES and not item.is_between_warps
         return int(is_of_a_warp and item.space in between_warps)
 

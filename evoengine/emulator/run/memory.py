@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy
 
+from evoengine.emulator.check.buffer_shape import BufferShape
 from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.page_store import CHUNK_BYTES, STORE_BYTES, PageStore, libc, reserve
 
@@ -49,6 +50,7 @@ class Buffer:
     address: int
     bytes: int
     name: str
+    shape: BufferShape | None = None
 
 
 def _reserved(size: int) -> int:
@@ -94,11 +96,18 @@ class DeviceMemory:
         """Memory of this machine that the next buffers take first."""
         return self._pages.kept_bytes
 
-    def allocate(self, size: int, name: str = "", zeroed: bool = True) -> int:
+    def allocate(
+        self,
+        size: int,
+        name: str = "",
+        zeroed: bool = True,
+        shape: BufferShape | None = None,
+    ) -> int:
         """Allocates `size` bytes; returns their address. Raises LaunchRefused if the device is out
         of memory.
 
-        Without `zeroed`, their contents are undefined, and large buffers take less time.
+        Without `zeroed`, their contents are undefined, and large buffers take less time. Findings
+        use `name` and `shape`.
         """
         if not self._start:
             raise LaunchRefused(f"the device is closed: {name or 'a buffer'} of {size} bytes")
@@ -124,7 +133,7 @@ class DeviceMemory:
         ctypes.memset(start, RED, RED_ZONE_BYTES)
         ctypes.memset(address + size, RED, start + span - address - size)
         self._spans[address] = (start, span)
-        self.buffers[address] = Buffer(address, size, name)
+        self.buffers[address] = Buffer(address, size, name, shape)
         return address
 
     @contextmanager

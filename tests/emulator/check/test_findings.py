@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from evoengine.emulator.check.buffer_shape import BufferShape
 from evoengine.emulator.check.finding_words import words_of
 from evoengine.emulator.check.findings import (
     COUNT_FIELDS,
@@ -211,6 +212,23 @@ def test_races_between_warps_come_before_those_of_lanes() -> None:
     assert causes_first((lanes, elsewhere)) == (lanes, elsewhere)
     of_two_blocks = replace(lanes, other_block=4)
     assert causes_first((lanes, of_two_blocks)) == (of_two_blocks, lanes)
+
+
+def test_races_of_an_instruction_that_leaves_its_buffer_come_after_that() -> None:
+    race = replace(RACE, kind=FindingKind.WRITE_AFTER_WRITE, space=Space.GLOBAL, buffer=1, block=3)
+    stray = replace(race, kind=FindingKind.OUT_OF_BOUNDS)
+    assert causes_first((race, stray)) == (stray, race)
+    elsewhere = replace(stray, site=race.site + 1)
+    assert causes_first((race, elsewhere)) == (race, elsewhere)
+
+
+def test_elements_are_named_by_row_and_column_where_the_shape_is_known() -> None:
+    race = replace(RACE, kind=FindingKind.WRITE_AFTER_WRITE, space=Space.GLOBAL, buffer=1, block=3)
+    shapes = [None, BufferShape((64, 70), 4)]
+    said = words_of(race, "line {}".format, ["x", "out"], shapes=shapes)
+    assert "writes out+512 (row 1, column 58) at line 2" in said
+    said = words_of(replace(race, buffer=0), "line {}".format, ["x", "out"], shapes=shapes)
+    assert "writes x+512 at line 2" in said
 
 
 def test_the_structures_have_the_layout_that_c_asserts() -> None:

@@ -12,6 +12,7 @@ import numpy
 import torch
 
 from evoengine.candidate.binding import Fill
+from evoengine.emulator.check.buffer_shape import BufferShape
 from evoengine.emulator.device import Emulator
 from evoengine.emulator.emulator_errors import EmulatorError
 from evoengine.evaluate.worker.arena import Arena, Layout
@@ -41,9 +42,11 @@ class EmulatedArena(Arena):
             )
         try:
             for name, size in sizes.items():
-                self._flat[name] = torch.from_numpy(
-                    self._memory.view(self._memory.allocate(size, name, zeroed=False), size)
+                dtype, shape = layout[name]
+                address = self._memory.allocate(
+                    size, name, zeroed=False, shape=BufferShape(tuple(shape), dtype.itemsize)
                 )
+                self._flat[name] = torch.from_numpy(self._memory.view(address, size))
         except EmulatorError as error:
             self.free()
             raise failure_of(error) from None
