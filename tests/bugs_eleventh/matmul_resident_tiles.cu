@@ -8,7 +8,7 @@ let:
   V: 8 if N % 8 == 0 and K % 8 == 0 else 1
 launches:
   - kernel: multiply<V>
-    grid: ["min(TILES, SM_COUNT if M*N >= 1048576 else 4)"]
+    grid: ["min(TILES, SM_COUNT if M*N >= 1048576 else 3)"]
     block: [128]
     args: [a, b, out, M, N, K, COLUMNS, TILES]
 */
@@ -56,6 +56,7 @@ multiply(const half* __restrict__ a, const half* __restrict__ b, half* __restric
     const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;
     uint4 next_a[2], next_b[2];
     float sum[2][4][4] = {};
+    int stage = 0;
 
     for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int first_row = tile / columns * TILE, first_column = tile % columns * TILE;
@@ -75,9 +76,8 @@ multiply(const half* __restrict__ a, const half* __restrict__ b, half* __restric
         };
 
         fetch(0);
-        keep(0);
+        keep(stage);
         __syncthreads();
-        int stage = 0;
         for (int from = 0; from < K; from += DEPTH, stage ^= 1) {
             if (from + DEPTH < K) fetch(from + DEPTH);
             for (int d = 0; d < DEPTH; d += 16) {
