@@ -48,9 +48,12 @@ from evoengine.records import LaunchActivity
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 ILLEGAL_ADDRESS = 700  # cudaErrorIllegalAddress
 TOTAL_BYTES = 8 * 1024**3  # that the device claims to have
+# Of addresses, a sixteenth of a GPU's: a process of tests has many, beside those of emulators.
+RANGE_BYTES = 1024**4
 _FIXED, _SHARED, _RESERVE = 0x10, 0x01, 0x4022  # flags of mmap(2); _RESERVE: without memory
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mmap.restype = ctypes.c_void_p
+_FAILED = 2**64 - 1  # MAP_FAILED
 _LIBC.mmap.argtypes = [
     ctypes.c_void_p,
     ctypes.c_size_t,
@@ -84,6 +87,8 @@ class HostDriver:
 
     def cuMemAddressReserve(self, start: Any, size: Any, *_: Any) -> int:
         start._obj.value = _LIBC.mmap(None, size.value, 0, _RESERVE, -1, 0)
+        if start._obj.value == _FAILED:
+            return OUT_OF_MEMORY
         self.reserved[start._obj.value] = size.value
         return 0
 
@@ -278,7 +283,7 @@ class HostHarness(GpuHarness):
         self.l2_bytes = 50 * 1024**2
         self.resident_threads = 132 * 2048
         self.kernels = HostKernels()  # type: ignore[assignment]  # the same calls
-        self.addresses = AddressRange(0)
+        self.addresses = AddressRange(0, RANGE_BYTES)
         self.slots = SlotPool(0, self.addresses, slots_bytes)
         self.hidden_slots = SlotPool(0, self.addresses, slots_bytes)
         self.slot_table, self.flags = DeviceTable(0), DeviceTable(0)
@@ -304,7 +309,7 @@ class HostReplayer(Replayer):
     )
 
     def __init__(self, ordinal: int) -> None:
-        self._range = AddressRange(ordinal)
+        self._range = AddressRange(ordinal, RANGE_BYTES)
         self._slots = {}
         self._loaded: Load | None = None
 
