@@ -130,6 +130,8 @@ void ev_check_block(Checker *, ev_u64 block); /* a block begins: shared and loca
  * own frame. */
 ev_u32 ev_check_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u32 kind, ev_u32 bytes, const ev_u64 *address, ev_u32 site);
 
+void ev_check_performed(Checker *); /* the atomic operation that was checked last has been executed */
+
 void ev_check_warp_sync(Checker *, ev_u32 warp, ev_u32 mask); /* orders these lanes of a warp */
 /* Barrier 0..15 is complete: orders the waiting warps, and those that arrived, before what the waiting warps do next. */
 void ev_check_barrier(Checker *, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi);

@@ -277,6 +277,12 @@ static void visit_runs(Checker *c, const Access *a, ev_u32 steps) {
 
 void global_access(Checker *c, const Access *a) {
     const ev_u32 kind = a->kind;
+    /* Atomic operations are recorded in the order in which they are executed. Otherwise the block that counts itself last could
+     * find, as the latest, the operation of a block that was recorded after its own and executed before it. */
+    if (kind == EV_ATOMIC && !c->performing) {
+        lock(&c->launch->performing);
+        c->performing = 1;
+    }
     if (kind == EV_ATOMIC || kind == EV_STRONG_READ)
         c->acquired = 1;
     if ((kind == EV_ATOMIC || kind == EV_STRONG_WRITE) && c->fenced)
@@ -288,4 +294,10 @@ void global_access(Checker *c, const Access *a) {
     /* Lanes of one instruction do not race with one another: all are examined before any is recorded. */
     visit_runs(c, a, EXAMINE);
     visit_runs(c, a, RECORD);
+}
+
+void ev_check_performed(Checker *c) {
+    if (c->performing)
+        unlock(&c->launch->performing);
+    c->performing = 0;
 }

@@ -121,6 +121,7 @@ struct CheckedLaunch {
     ev_u64 released_mask;
     ev_u64 shadow_bytes, unchecked_bytes;
     ev_u32 lock, found;
+    ev_u32 performing; /* lock: an atomic operation on global memory is recorded and not yet executed */
     Finding findings[FINDINGS];
     ev_u16 slots[SLOTS]; /* hash of kind and sites -> finding + 1 */
     ev_u64 dropped;
@@ -157,6 +158,7 @@ struct Checker {
     ev_u64 block, number; /* number: the block's number in records of global memory */
     ev_u64 shared_address, local_address;
     ev_u32 now, block_start;
+    ev_u32 performing; /* whether this one holds the lock of that name */
     ev_u32 fenced, acquired; /* time of the block's last fence; whether it has done an atomic on global memory */
     ev_u32 whole[MAX_WARPS]; /* lanes that have a thread */
     ev_u32 full_sync[MAX_WARPS], others_seen[MAX_WARPS], horizon[MAX_WARPS];

@@ -18,6 +18,7 @@ from evoengine.emulator.lower.load_store import (
     locate,
     mask_into_arena,
     report_fence,
+    report_performed,
     space_of,
 )
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Operand, Sink
@@ -94,6 +95,7 @@ def _call_atomic(
         ("i32", cx.mask_bits),
         ("ptr", old),
     )
+    report_performed(cx)
     cx.mask, cx.mask_bits = before
     return cx.from_lanes(old, bits)
 

@@ -39,6 +39,12 @@ def check(cx: LoweringContext, lane_addresses: LaneAddresses, kind: int, size: i
     cx.mask = cx.ir.get(f"bitcast i32 {cx.mask_bits} to <{LANES} x i1>")
 
 
+def report_performed(cx: LoweringContext) -> None:
+    """Reports to the checker that the atomic operation that it checked has been executed."""
+    if cx.checked:
+        cx.ir.call("void", "ev_check_performed", ("ptr", "%checker"))
+
+
 def current_mask(cx: LoweringContext) -> tuple[str | None, str]:
     """The mask of active lanes, in both forms, to be restored after an access."""
     return cx.mask, cx.mask_bits

@@ -28,6 +28,7 @@ from evoengine.emulator.lower.checker_calls import (
     current_mask,
     is_block_wide,
     report_fence,
+    report_performed,
 )
 from evoengine.emulator.lower.context import LoweringContext
 from evoengine.emulator.lower.memory_access import gather, load_values, scatter, store_values
@@ -50,6 +51,7 @@ __all__ = [
     "minus",
     "plus",
     "report_fence",
+    "report_performed",
     "scatter",
     "space_of",
 ]  # fmt: skip

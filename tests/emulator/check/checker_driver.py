@@ -48,6 +48,7 @@ SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "ev_check_arrive": (None, (pointer, u32, u32)),
     "ev_check_exit": (None, (pointer, u32)),
     "ev_check_fence": (None, (pointer, u32, u32)),
+    "ev_check_performed": (None, (pointer,)),
     "ev_check_divergent_barrier": (None, (pointer, u32, u32, u32, u32)),
     "ev_check_async": (u32, (pointer, u32, u32, u32, pointer, pointer, pointer, u32)),
     "ev_check_async_commit": (None, (pointer, u32, u32)),
@@ -147,12 +148,14 @@ class CheckerDriver:
         bytes: int = 4,
         mask: int = FULL,
         site: int = 0,
+        performed: bool = True,
     ) -> int:
-        return int(
-            self.c.access(
-                self.handle, warp, mask, space, kind, bytes, _lanes(u64, mask, address), site
-            )
+        allowed = self.c.access(
+            self.handle, warp, mask, space, kind, bytes, _lanes(u64, mask, address), site
         )
+        if performed:
+            self.c.performed(self.handle)
+        return int(allowed)
 
     def read(self, warp: int, address: int | Sequence[int], **more: Any) -> int:
         return self.access(Space.SHARED, Access.READ, warp, address, **more)

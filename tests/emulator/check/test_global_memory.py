@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 
 import pytest
@@ -434,3 +434,22 @@ def test_a_poll_before_an_atomic_does_not_race_within_a_block(
     assert launch.kinds() == []
     machine.load(0, [x], mask=1)
     assert launch.kinds() == ["READ_AFTER_WRITE"]
+
+
+def test_atomic_operations_are_recorded_in_the_order_in_which_they_are_executed(
+    launch: Launch, machine: CheckerDriver
+) -> None:
+    """The block that counts itself last may reset the counter: no other has it after that one."""
+    counter = launch.buffer(4)
+    with CheckerDriver(launch, threads=64) as other, ThreadPoolExecutor(1) as pool:
+        machine.block(1)
+        other.block(0)
+        machine.fence(0)
+        other.fence(0)
+        other.global_atomic(0, counter, mask=1, performed=False)
+        begun = pool.submit(machine.global_atomic, 0, counter, mask=1)
+        assert not wait([begun], timeout=0.2).done, "it overtook one that was not executed yet"
+        other.c.performed(other.handle)
+        begun.result()
+        machine.store(0, counter, mask=1)
+    assert launch.kinds() == []
