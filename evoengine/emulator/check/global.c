@@ -5,7 +5,7 @@
  * after an atomic (or volatile, relaxed, acquire) access of its own. This is permissive: it requires neither the same flag nor
  * the same threads. A read of a value that another block writes atomically (or volatile, relaxed, release) is allowed if the
  * value controls something, as in spin loops, flags and pre-checks of atomicMax. If it controls nothing it is data, and must be
- * ordered. */
+ * ordered. A flag that a block has read so, it may write plainly: it comes after the write that it has seen. */
 #include "shadow.h"
 
 enum { NUMBER_SHIFT = 38, TIME_SHIFT = 10 };
@@ -27,6 +27,22 @@ INLINE ev_u32 is_before(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u64 recor
         return is_ordered(c, warp, lane, thread_of(record), time_of(record) + c->block_start);
     ev_u32 *released = &c->launch->released[number_of(record) & c->launch->released_mask];
     return c->acquired && time_of(record) < __atomic_load_n(released, __ATOMIC_RELAXED);
+}
+
+INLINE ev_u32 slot_of_word(ev_u64 word) { return (ev_u32)(word * 0x9e3779b97f4a7c15ull >> 56) & (POLLS - 1); }
+
+static void remember_polls(Checker *c, const Access *a) {
+    for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1) {
+        const ev_u64 address = a->address[lowest(lanes)];
+        for (ev_u64 word = address / 4; word <= (address + a->bytes - 1) / 4; word++)
+            c->polls_of_block[slot_of_word(word)] = (Poll){word, c->number};
+    }
+}
+
+/* Whether the current block has read this word as a flag. */
+INLINE ev_u32 has_polled(const Checker *c, ev_u64 address) {
+    const Poll *poll = &c->polls_of_block[slot_of_word(address / 4)];
+    return poll->word == address / 4 && poll->number == c->number;
 }
 
 /* Some lanes of an access, on one page. */
@@ -91,7 +107,9 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
     }
     const ev_u32 by_atomic = page->state[g] & BY_ATOMIC;
     const ev_u32 elsewhere = number_of(written) != c->number;
-    const ev_u32 passes = by_atomic && (elsewhere && reads ? !v->access->is_data : strong || v->access->is_poll);
+    const ev_u32 passes = by_atomic && (elsewhere && reads    ? !v->access->is_data
+                                        : elsewhere && !strong ? has_polled(c, address)
+                                                               : strong || v->access->is_poll);
     const ev_u32 kind = reads ? EV_READ_AFTER_WRITE : EV_WRITE_AFTER_WRITE;
     const ev_u32 doubtful = c->checks & EV_VALUES && v->access->kind == EV_WRITE && !by_atomic && !elsewhere;
     if (written && !passes && !is_before(c, warp, lane, written) && doubtful) {
@@ -285,6 +303,8 @@ void global_access(Checker *c, const Access *a) {
     }
     if (kind == EV_ATOMIC || kind == EV_STRONG_READ)
         c->acquired = 1;
+    if (kind == EV_STRONG_READ)
+        remember_polls(c, a);
     if ((kind == EV_ATOMIC || kind == EV_STRONG_WRITE) && c->fenced)
         __atomic_store_n(&c->launch->released[c->number & c->launch->released_mask], c->fenced, __ATOMIC_RELAXED);
     if (is_load(a)) {

@@ -148,6 +148,13 @@ typedef struct {
     ev_u8 before[WIDEST_ACCESS];
 } DoubtfulWrite;
 
+enum { POLLS = 256 };
+
+/* A word of global memory that a block has read by a volatile, relaxed or acquire load. */
+typedef struct {
+    ev_u64 word, number; /* address / 4; number of the block in records */
+} Poll;
+
 struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
@@ -158,6 +165,7 @@ struct Checker {
     ev_u64 block, number; /* number: the block's number in records of global memory */
     ev_u64 shared_address, local_address;
     ev_u32 now, block_start;
+    Poll polls_of_block[POLLS]; /* by a hash of the word: a later one takes the place of an earlier one */
     ev_u32 performing; /* whether this one holds the lock of that name */
     ev_u32 fenced, acquired; /* time of the block's last fence; whether it has done an atomic on global memory */
     ev_u32 whole[MAX_WARPS]; /* lanes that have a thread */

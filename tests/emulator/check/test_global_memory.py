@@ -453,3 +453,18 @@ def test_atomic_operations_are_recorded_in_the_order_in_which_they_are_executed(
         begun.result()
         machine.store(0, counter, mask=1)
     assert launch.kinds() == []
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_a_block_that_has_read_a_flag_may_reset_it_plainly(
+    launch: Launch, machine: CheckerDriver, polls: bool
+) -> None:
+    flag, another = launch.buffer(4), launch.buffer(4)
+    with CheckerDriver(launch, threads=64) as other:
+        other.block(0)
+        machine.block(1)
+        other.fence(0)
+        other.access(Space.GLOBAL, Access.STRONG_WRITE, 0, flag, mask=1)
+        machine.access(Space.GLOBAL, Access.STRONG_READ, 0, flag if polls else another, mask=1)
+        machine.store(0, flag, mask=1)
+    assert launch.kinds() == ([] if polls else ["WRITE_AFTER_WRITE"])
