@@ -33,6 +33,7 @@ class ChangedInputs:
     least: float = 0.0  # share that it must explain, where it explains a part by chance
     # what is done with the outputs as well; such a change is tried on the whole case
     after: Callable[[Tensors], Tensors] | None = None
+    is_repeated: bool = False  # whether the reference is applied again to what it updated in place
 
 
 def each_input(names: Sequence[str], change: Change) -> Callable[[Tensors], Tensors]:

@@ -11,10 +11,12 @@ import torch
 from evoengine.errors import TaskError
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
 from evoengine.evaluate.worker.forensics.changed_inputs import changed_inputs, exchanged_inputs
+from evoengine.evaluate.worker.forensics.changed_numbers import changed_numbers
 from evoengine.evaluate.worker.forensics.changed_scalars import changed_scalars
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep
 from evoengine.evaluate.worker.forensics.changed_steps import detailed_changes, plain_changes
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.coupled_inputs import coupled_inputs
 from evoengine.evaluate.worker.forensics.error_region import error_region
 from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
 from evoengine.evaluate.worker.forensics.implied_search import (
@@ -42,7 +44,7 @@ from evoengine.evaluate.worker.forensics.reference_window import (
 from evoengine.evaluate.worker.forensics.rounded_inputs import rounded_inputs
 from evoengine.evaluate.worker.forensics.time_limit import TimeLimit, time_limit
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
-from evoengine.evaluate.worker.inputs import Tensors
+from evoengine.evaluate.worker.inputs import Tensors, scalar_inputs
 from evoengine.records import DiagnosisKind
 
 LEAST_SHARE = 0.4
@@ -118,7 +120,7 @@ class ChangedReferences:
         """Every change that explains enough; ends after one that explains all. Raises TimeUp."""
         if not self._explained.bad:
             return
-        first = [self._of_exchanges, self._of_plain_steps, self._of_steps]
+        first = [self._of_exchanges, self._of_plain_steps, self._of_numbers, self._of_steps]
         elements = sum(tensor.numel() for tensor in self._call.inputs.values())
         if elements > LARGE_INPUTS:  # a change of steps is tried on windows alone
             first = [*first[1:], first[0]]
@@ -194,6 +196,12 @@ class ChangedReferences:
     def _of_plain_steps(self) -> Iterator[Lead]:
         known = self._recorded(), self._tiles, self._extents(), _begins_of(self._window.worst.bad)
         yield from self._try_all(plain_changes(*known))
+
+    def _of_numbers(self) -> Iterator[Lead]:
+        task, case = self._recompute.task, self._call.case
+        scalars = scalar_inputs(task, case)
+        yield from self._try_all(changed_numbers(steps_in_order(self._recorded()), scalars))
+        yield from self._try_all(coupled_inputs(self._call.inputs, scalars))
 
     def _of_steps(self) -> Iterator[Lead]:
         """As many as are tried before the search has used its share of the time."""
@@ -333,11 +341,16 @@ class ChangedReferences:
             mode = StepChange(self._folder, self._recompute.limit, dict(change.instead))
             return window.compute(window.inputs, mode=mode)
         if change.change is not None:
-            found = window.compute(window.cut_inputs(change.change(self._call.inputs)))
+            changed = window.cut_inputs(change.change(self._call.inputs))
+            found = window.compute(changed, change.scalars)
             return found if found is None or change.after is None else change.after(found)
         if change.cut_change is not None:
             return window.compute(change.cut_change(window.inputs))
-        return window.compute(window.inputs, change.scalars)
+        found = window.compute(window.inputs, change.scalars)
+        if found is None or not change.is_repeated:
+            return found
+        left = {name: value for name, value in found.items() if name in window.inputs}
+        return window.compute({**window.inputs, **left}, change.scalars)
 
     def _lead(self, change: ChangedInputs | ChangedStep, found: Explained) -> Lead | None:
         nearly = found.reduction >= NEARLY and found.spoiled < SPOILED

@@ -37,6 +37,13 @@ def changed_scalars(task: Task, case: str) -> Iterator[ChangedInputs]:
             continue
         updates = any(output in task.inputs for output in task.outputs)
         yield from _other_values(name, float(value), updates)
+    if any(output in task.inputs for output in task.outputs):
+        yield ChangedInputs(
+            DiagnosisKind.changed_input,
+            "its update in place applied twice, the second time to what the first one left",
+            mistake="the update is applied twice",
+            is_repeated=True,
+        )
     yield from _other_dims(task, case)
     yield from _pairs_left_out(task, case)
 

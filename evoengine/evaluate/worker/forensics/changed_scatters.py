@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,19 +13,20 @@ from evoengine.evaluate.worker.forensics.changed_step import (
     Instead,
     change,
 )
-from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
+from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep, StepRecorder
 from evoengine.evaluate.worker.forensics.summed_terms import Times, term_choices
 
+MOST_LETTERS = 2  # of a name that says nothing
 SCATTERS = {"index_add", "index_add_", "scatter_add", "scatter_add_"}
 
 
-def changed_scatters(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[ChangedStep]:
-    """The changes of a step that adds by index."""
+def changed_scatters(step: ReferenceStep, noun: str, tiles: Sequence[int]) -> Iterator[ChangedStep]:
+    """The changes of a step that adds by index; what one index collects is called `noun`."""
     if step.name not in SCATTERS:
         return
     yield change(
         step,
-        f"divided by the number of rows of each group ({step.words})",
+        f"divided by the number of rows of each {noun} ({step.words})",
         _averaged,
         1.0,
         "each sum is divided by the number of its rows: a mean in place of a sum",
@@ -33,7 +34,7 @@ def changed_scatters(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chan
     for which, place in (("last", lambda at, n: at == n - 1), ("first", lambda at, n: at == 0)):
         yield change(
             step,
-            f"with the {which} row of each group alone ({step.words})",
+            f"with the {which} row of each {noun} alone ({step.words})",
             _with_terms(place),
             1.02,
             f"rows are overwritten in place of being added: of the rows of one index only the"
@@ -42,11 +43,25 @@ def changed_scatters(step: ReferenceStep, tiles: Sequence[int]) -> Iterator[Chan
     for choice in term_choices(tiles[:MOST_TILES], "row"):
         yield change(
             step,
-            f"where the sum of each group {choice.words} ({step.words})",
+            f"where the sum of each {noun} {choice.words} ({step.words})",
             _with_terms(choice.times),
             choice.weight,
-            f"the sum of each group (the rows that one index collects) {choice.words}",
+            f"the sum of each {noun} (the rows that one index collects) {choice.words}",
         )
+
+
+def group_noun(recorder: StepRecorder, step: ReferenceStep, extents: Mapping[str, int]) -> str:
+    """What the rows of one index are called: by the dimension that the sums have, "bag" of BAGS."""
+    if step.name not in SCATTERS:
+        return "group"
+    shapes = [one.shape for one in recorder.operands if (one.place, one.number) == (step.place, 0)]
+    names = [
+        name
+        for shape in shapes
+        for name, extent in extents.items()
+        if len(shape) and extent == shape[0] and len(name) > MOST_LETTERS
+    ]
+    return names[0].lower().removesuffix("s") if len(names) == 1 else "group"
 
 
 def _groups(args: tuple[Any, ...]) -> tuple[int, torch.Tensor, torch.Tensor]:

@@ -33,7 +33,11 @@ from evoengine.evaluate.worker.forensics.changed_reductions import (
 from evoengine.evaluate.worker.forensics.changed_registers import changed_registers
 from evoengine.evaluate.worker.forensics.changed_resampling import changed_resampling
 from evoengine.evaluate.worker.forensics.changed_scans import joined_scans
-from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters
+from evoengine.evaluate.worker.forensics.changed_scatters import changed_scatters, group_noun
+from evoengine.evaluate.worker.forensics.changed_segments import (
+    changed_segments,
+    sliced_segments,
+)
 from evoengine.evaluate.worker.forensics.changed_softmax import changed_softmax, plain_softmax
 from evoengine.evaluate.worker.forensics.changed_solves import changed_solves
 from evoengine.evaluate.worker.forensics.changed_statistics import of_other_rows
@@ -83,7 +87,9 @@ def plain_changes(
         yield from other_operations(step)
         yield from done_twice(step)
     for step in steps:
-        yield from changed_scatters(step, tiles)
+        noun = group_noun(recorder, step, extents)
+        yield from changed_scatters(step, noun, tiles)
+        yield from changed_segments(step, noun)
         yield from joined_scans(step, parts)
         yield from changed_windows(step, tiles)
         yield from changed_resampling(step)
@@ -107,6 +113,8 @@ def detailed_changes(
     kernel that `has_scratch` may keep partial results there.
     """
     steps = steps_in_order(recorder)
+    for step in steps:
+        yield from sliced_segments(step, group_noun(recorder, step, extents), tiles)
     yield from unpacked_codes(steps)
     yield from changed_halves(steps)
     yield from changed_indices(recorder, extents)

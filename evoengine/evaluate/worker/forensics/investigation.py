@@ -13,6 +13,7 @@ import torch
 
 from evoengine.candidate.binding import CasePlan, ScalarArgument
 from evoengine.evaluate.worker.forensics.changed_references import ChangedReferences
+from evoengine.evaluate.worker.forensics.common_rows import common_row_leads
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, compared_output
 from evoengine.evaluate.worker.forensics.error_cells import error_map
 from evoengine.evaluate.worker.forensics.error_growth import growth_leads
@@ -147,6 +148,7 @@ def _plain_leads(
         others = _references(outputs, worst)
         numbers = numbers_of(task, call.case, known.plan)
         leads += proportion_leads(worst, numbers, call.inputs, others)
+        leads += common_row_leads(worst, call.inputs)
         if not any(lead.is_whole for lead in leads):
             leads += moved_leads(worst, tiles)
         leads += growth_leads(worst)
