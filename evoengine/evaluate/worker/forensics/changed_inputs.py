@@ -18,6 +18,7 @@ from evoengine.evaluate.worker.forensics.input_layouts import (
     leading_dimensions,
     mixed_tiles,
     outer_strides,
+    tile_pitches,
 )
 from evoengine.evaluate.worker.forensics.input_orders import regrouped, reversed_walks
 from evoengine.evaluate.worker.forensics.input_values import of_other_values, of_scales
@@ -65,6 +66,8 @@ def changed_inputs(
     yield from turned_axes(task, inputs)
     for name, value in inputs.items():
         yield from leading_dimensions(name, value, (*extents.values(), *tiles))
+    for name, value in inputs.items():
+        yield from tile_pitches(name, value, tiles)
     for name, value in inputs.items():
         yield from mixed_tiles(task, name, value, tiles)
     for name, value in inputs.items():

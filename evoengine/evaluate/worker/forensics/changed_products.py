@@ -20,6 +20,7 @@ from evoengine.evaluate.worker.forensics.exchanged_places import (
     tile_mixes,
 )
 from evoengine.evaluate.worker.forensics.fragment_lanes import wrong_lanes
+from evoengine.evaluate.worker.forensics.own_lanes import own_lanes
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.evaluate.worker.forensics.summed_terms import Times, term_choices
 from evoengine.evaluate.worker.forensics.swizzles import swizzles
@@ -46,6 +47,7 @@ def changed_products(
     yield from _repeats(step, tiles)
     yield from _fragments(step, tiles)
     yield from _lanes(step)
+    yield from own_lanes(step)
     yield from _swizzles(step, is_last)
 
 

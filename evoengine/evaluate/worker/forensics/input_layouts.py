@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import torch
 
@@ -20,6 +21,8 @@ from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 from evoengine.task.schema import Task
 
+TILE_ROWS = (32, 16, 64, 128)
+PADS = (0, 4, 8, 1, 2, 16)  # of the rows of a tile
 NEARBY = (-1, 1, -8, 8, -4, 4, -2, 2, -16, 16, -32, 32)  # beside the right leading dimension
 
 
@@ -97,6 +100,39 @@ def leading_dimensions(
                 f" in place of {columns}"
             )
             yield one_input(name, words, _restrided(stride), 0.99, mistake)
+
+
+def tile_pitches(name: str, value: torch.Tensor, tiles: Sequence[int]) -> Iterator[ChangedInputs]:
+    """Tiles of whole rows that are stored one row after the other and read with the padded pitch of
+    another tile; `tiles` are sizes of the plan.
+    """
+    if value.dim() < 2 or not value.is_floating_point():
+        return
+    rows, columns = value.shape[-2:]
+    sizes = dict.fromkeys((*(one for one in tiles if one >= 8), *TILE_ROWS))
+    pitches = dict.fromkeys(
+        size + more for size in (*sizes, columns // 2) for more in PADS if size + more < columns
+    )
+    for size in sizes:
+        if size > rows:
+            continue
+        for pitch in pitches:
+            words = f"tiles of {size} rows of {name} read with {pitch} elements from row to row"
+            mistake = (
+                f"the tile of {name} in shared memory is read with the wrong leading dimension"
+                f" (pitch, row length), {pitch} in place of {columns} with which it is stored"
+            )
+            yield one_input(name, words, partial(_repitched, size, pitch), 1.0, mistake)
+
+
+def _repitched(size: int, pitch: int, value: torch.Tensor) -> torch.Tensor:
+    rows, columns = value.shape[-2:]
+    count = -(-rows // size)
+    padded = torch.nn.functional.pad(value, (0, 0, 0, count * size - rows))
+    flat = padded.unflatten(-2, (count, size)).flatten(-2)
+    places = torch.arange(size)[:, None] * pitch + torch.arange(columns)
+    read: torch.Tensor = flat[..., places.flatten()].unflatten(-1, (size, columns))
+    return read.flatten(-3, -2)[..., :rows, :]
 
 
 def outer_strides(
