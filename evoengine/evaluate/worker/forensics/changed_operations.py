@@ -89,7 +89,11 @@ def _one_operand(step: ReferenceStep) -> Iterator[ChangedStep]:
         f"without {doing} {named} in {step.words}",
         first_operand,
         1.02,
-        f"{named} is missing, never {how.get(step.name, 'applied')}"
+        (
+            f"{named} is not squared, one factor of it is missing"
+            if _is_square(step)
+            else f"{named} is missing, never {how.get(step.name, 'applied')}"
+        )
         + (f" in {step.source.variable}" if step.source.variable else ""),
     )
     yield change(
@@ -99,6 +103,13 @@ def _one_operand(step: ReferenceStep) -> Iterator[ChangedStep]:
         0.99,
         f"{step.operand(0)} is missing" if step.operand(0) else "",
     )
+
+
+def _is_square(step: ReferenceStep) -> bool:
+    """Whether what a product is multiplied by is a factor of it already: `x * x`, `a * x * x`."""
+    named = step.operand(1)
+    factors = [one.strip() for one in step.operand(0).split("*")]
+    return step.name == "mul" and named.isidentifier() and named in factors
 
 
 def _second(_func: Any, args: tuple[Any, ...], _kwargs: Any) -> Any:

@@ -70,6 +70,12 @@ def layouts(task: Task, name: str, value: torch.Tensor) -> Iterator[ChangedInput
                 f"{name} is read as transposed, as if it were stored"
                 f" [{_stored(axes, first, second)}]"
             )
+            if second < value.dim() - 2:
+                one, other = axis_noun(axes, first), axis_noun(axes, second)
+                mistake += (
+                    f": {one} and {other} are exchanged in its offset, so that another {other} is"
+                    " read"
+                )
             yield one_input(name, words, back, 1.02, mistake)
             if shape[first] != shape[second]:
                 yield one_input(name, f"{words}, read the other way", swap, mistake=mistake)

@@ -142,7 +142,7 @@ def _plain_leads(
         *inputs_leads(known.check, call.distribution),
     ]
     for one in outputs:
-        leads += unwritten_leads(one, one.name in call.inputs, tiles)
+        leads += unwritten_leads(one, call.inputs, tiles)
     leads += [*constant_leads(worst), *infinite_leads(worst, tiles), *rounded_leads(worst)]
     if bool(worst.wrong.any()):
         others = _references(outputs, worst)

@@ -149,7 +149,11 @@ def _first_warp(width: int) -> str:
 
 
 def _warp(width: int) -> str:
-    return " (half a warp)" if width == 16 else ""
+    if width == 16:
+        return " (half a warp)"
+    if width in (32, 64, 128):
+        return f" (half a warp, where each lane has {width // 16} of them one after the other)"
+    return ""
 
 
 def _repeated(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:

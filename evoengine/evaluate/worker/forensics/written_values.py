@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, sampled
 from evoengine.evaluate.worker.forensics.error_region import ErrorRegion, error_region
 from evoengine.evaluate.worker.forensics.lead import Lead, figure
+from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
 NARROWER = {
@@ -24,8 +25,9 @@ NARROWER = {
 LEAST_ELEMENTS = 32  # fewer values may look rounded, or equal, by chance
 
 
-def unwritten_leads(compared: ComparedOutput, in_place: bool, hints: Sequence[int]) -> list[Lead]:
+def unwritten_leads(compared: ComparedOutput, inputs: Tensors, hints: Sequence[int]) -> list[Lead]:
     """Elements that still hold what they held before the call."""
+    in_place = compared.name in inputs
     count = int(compared.unwritten.sum())
     if not count:
         return []
@@ -41,7 +43,7 @@ def unwritten_leads(compared: ComparedOutput, in_place: bool, hints: Sequence[in
         Lead(
             DiagnosisKind.never_written,
             f"{count} of {compared.value.numel()} elements of {compared.name} are {held}:"
-            f" {region.words}{grid}.",
+            f" {region.words}{grid}{_empty_groups(compared, inputs)}.",
             count / bad,
             1.3,
             {"elements": count, **region.evidence},
@@ -64,6 +66,19 @@ def _exchanged_grid(compared: ComparedOutput) -> str:
                 f": {own} is covered only as far as {others} reaches ({other}), as where the axes"
                 " of the grid, x and y, rows and columns of blocks, are swapped"
             )
+    return ""
+
+
+def _empty_groups(compared: ComparedOutput, inputs: Tensors) -> str:
+    """Where the rows that are not written are those whose range of offsets is empty."""
+    if compared.value.dim() < 1:
+        return ""
+    rows = compared.unwritten.flatten(1).any(-1) if compared.value.dim() > 1 else compared.unwritten
+    for name, given in inputs.items():
+        if given.dim() != 1 or given.is_floating_point() or len(given) != len(rows) + 1:
+            continue
+        if bool((given.long().diff() == 0).eq(rows).all()):
+            return f"; these are the empty ones (bags, groups), whose {name} do not differ"
     return ""
 
 
