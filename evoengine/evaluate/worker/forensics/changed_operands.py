@@ -54,7 +54,7 @@ def _words(
     recorder: StepRecorder,
 ) -> tuple[str, str] | None:
     """The mistake, and how the reference is changed; None where the tensors have no names."""
-    right, wrong = _name(taken, steps), _name(seen, steps)
+    right, wrong = _name(taken, steps) or _made(taken, steps, recorder), _name(seen, steps)
     if not right or not wrong:
         return None
     variable = step.source.variable
@@ -73,7 +73,10 @@ def _words(
         )
     maker = recorder.maker.get(taken.identity)
     if maker is not None and recorder.is_made_from(taken.identity, seen.identity):
-        return f"{_skipped(steps[maker], wrong)}{target}: {wrong} is used in place of {right}", what
+        skipped = _skipped(steps[maker], wrong)
+        if wrong not in (steps[maker].operand(0), steps[maker].operand(1)):  # several steps
+            skipped = f"{right} is missing, left out as a whole"
+        return f"{skipped}{target}: {wrong} is used in place of {right}", what
     return f"{wrong} is used{target} where {right} is meant", what
 
 
@@ -89,6 +92,12 @@ def _skipped(step: ReferenceStep, kept: str) -> str:
 def _name(seen: SeenTensor, steps: Mapping[Place, ReferenceStep]) -> str:
     step = steps[seen.place]
     return step.result if seen.number < 0 else step.operand(seen.number)
+
+
+def _made(seen: SeenTensor, steps: Mapping[Place, ReferenceStep], recorder: StepRecorder) -> str:
+    """The source of the step that made a tensor, for one too long to name."""
+    maker = recorder.maker.get(seen.identity)
+    return f"`{steps[maker].source.text}`" if maker is not None and maker in steps else ""
 
 
 def _swap(place: Place, number: int, source: SeenTensor) -> Mapping[Place, Instead]:

@@ -14,6 +14,7 @@ LEAST_ROWS = 6
 FITTED = 0.15  # of the squared difference that may be left
 EXACT = 2e-3  # of it, where a number was fitted
 GROUPS = (2, 4, 8, 16, 32, 64)
+NOTHING = 1e-6  # of the power of a statistic: what has less is 0
 NEAR_NUMBER = 2e-3
 MOST_REPEATED = 0.25  # of the rows
 Rows = torch.Tensor  # float64 of shape (rows,)
@@ -60,6 +61,11 @@ def _constant(
     right: Rows, implied: Rows, count: int, numbers: Mapping[str, float]
 ) -> Iterator[StatisticSource]:
     """One whole number in every row, where rows differ: such as the number of all elements."""
+    if float(implied.square().sum()) <= NOTHING * float(right.square().sum()):
+        yield StatisticSource(
+            "is 0 in every row: it is missing (never added or subtracted)", torch.zeros_like(right)
+        )
+        return
     value = float(implied.median())
     near = float((implied - value).abs().quantile(0.9)) <= NEAR_NUMBER * abs(value)
     if not near or round(value) < 1 or abs(value - round(value)) > NEAR_NUMBER * value:
@@ -80,7 +86,7 @@ def _factors(
     norm = float(right.square().sum())
     factor = float((right * implied).sum()) / norm if norm else 0.0
     if factor <= 0:
-        if factor < 0:
+        if factor < -NEAR_NUMBER:
             yield StatisticSource(
                 "has the wrong sign (its term is subtracted in place of added, or the reverse)",
                 factor * right,

@@ -181,6 +181,8 @@ class ImpliedStatistics:
         others, tensors = self._others(step, called, value, terms)
         if value.site.number == RESULT and step.name == "mean" and terms is not None:
             for words, merged in merged_parts(terms, own, implied, tensors, self._tiles):
+                if merged.numel() > 1 and bool((merged == merged.flatten()[0]).all()):
+                    continue  # one number for all rows comes from no merge of their parts
                 shaped = merged.reshape(value.right.shape)
                 yield Guess(called, words, shaped, rank(shaped, merged_cost))
         for start in (own, right) if not torch.equal(own, right) else (own,):

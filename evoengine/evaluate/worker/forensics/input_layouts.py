@@ -38,14 +38,14 @@ def exchanged(inputs: Tensors) -> Iterator[ChangedInputs]:
                 DiagnosisKind.changed_input,
                 f"{first} and {second} exchanged",
                 mistake=f"{first} and {second} are swapped",
-                cut_change=lambda given, a=first, b=second: {**given, a: given[b], b: given[a]},  # type: ignore[misc]
+                change=lambda given, a=first, b=second: {**given, a: given[b], b: given[a]},  # type: ignore[misc]
             )
             for target, source in ((first, second), (second, first)):
                 yield ChangedInputs(
                     DiagnosisKind.changed_input,
                     f"{source} read in place of {target}",
                     mistake=f"{source} is read where {target} is meant",
-                    cut_change=lambda given, a=target, b=source: {**given, a: given[b]},  # type: ignore[misc]
+                    change=lambda given, a=target, b=source: {**given, a: given[b]},  # type: ignore[misc]
                 )
 
 

@@ -5,6 +5,7 @@ Every rule maps the place of an element to the place in the reference whose valu
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import torch
 
 from evoengine.evaluate.worker.forensics.axis_words import axis_noun, plural
 
+LEAST_BLOCK = 8
 SHIFTS = (1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32, 64, -64)
 
 Places = list[torch.Tensor]  # one index an axis, each of shape (elements,)
@@ -53,6 +55,8 @@ def move_rules(
             continue
         yield from _along(shape, axis, axes, list(shifts))
     yield from _crosswise(shape)
+    yield from _turned_tiles(shape)
+    yield from _exchanged_blocks(shape, hints)
     yield from _leading_dimensions(shape, axes, hints)
 
 
@@ -69,15 +73,62 @@ def _crosswise(shape: tuple[int, ...]) -> Iterator[MoveRule]:
             crossed = row // tile % 2 != column // tile % 2
             turn = torch.where(row // tile % 2 == 0, tile, -tile)
             row, column = row + crossed * turn, column - crossed * turn
-            inside = (row < shape[-2]) & (column < shape[-1])
-            rows, columns = row.clamp_max(shape[-2] - 1), column.clamp_max(shape[-1] - 1)
-            return _flat([*at[:-2], rows, columns], shape).masked_fill(~inside, -1)
+            return _inside([*at[:-2], row, column], shape)
 
         words = (
             f"of every four {tile}x{tile} tiles (fragments) the two off the diagonal are exchanged,"
             " rows of tiles taken for columns"
         )
         yield MoveRule(words, move)
+
+
+def _turned_tiles(shape: tuple[int, ...]) -> Iterator[MoveRule]:
+    """Each tile in its place, transposed."""
+    if len(shape) < 2:
+        return
+    for tile in (16, 8, 32, 64):
+        if min(shape[-2:]) < tile:
+            continue
+
+        def move(at: Places, tile: int = tile) -> torch.Tensor:
+            row = at[-2] // tile * tile + at[-1] % tile
+            column = at[-1] // tile * tile + at[-2] % tile
+            return _inside([*at[:-2], row, column], shape)
+
+        words = (
+            f"every {tile}x{tile} tile (fragment) is transposed in its place, rows and columns"
+            " exchanged"
+        )
+        yield MoveRule(words, move)
+
+
+def _exchanged_blocks(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[MoveRule]:
+    """Tile (i, j) in the place of tile (j, i)."""
+    if len(shape) < 2:
+        return
+    sizes = dict.fromkeys((*(one for one in hints if one >= LEAST_BLOCK), 64, 32, 128, 16))
+    for height, width in itertools.product(sizes, sizes):
+        if shape[-2] <= height and shape[-1] <= width:
+            continue
+
+        def move(at: Places, height: int = height, width: int = width) -> torch.Tensor:
+            row = at[-1] // width * height + at[-2] % height
+            column = at[-2] // height * width + at[-1] % width
+            return _inside([*at[:-2], row, column], shape)
+
+        words = (
+            f"tile (i, j) of {height}x{width} holds tile (j, i): the indices of the block along"
+            " rows and columns (blockIdx.x and blockIdx.y) are exchanged"
+        )
+        yield MoveRule(words, move)
+
+
+def _inside(at: Places, shape: tuple[int, ...]) -> torch.Tensor:
+    """The flat index, -1 beyond the last rows and columns."""
+    row, column = at[-2], at[-1]
+    known = (row < shape[-2]) & (column < shape[-1])
+    rows, columns = row.clamp_max(shape[-2] - 1), column.clamp_max(shape[-1] - 1)
+    return _flat([*at[:-2], rows, columns], shape).masked_fill(~known, -1)
 
 
 def _swaps(shape: tuple[int, ...], axes: Sequence[str]) -> Iterator[MoveRule]:

@@ -152,7 +152,7 @@ def _warp(width: int) -> str:
     if width == 16:
         return " (half a warp)"
     if width in (32, 64, 128):
-        return f" (half a warp, where each lane has {width // 16} of them one after the other)"
+        return f" (of half a warp, if each lane takes {width // 16} of them)"
     return ""
 
 
