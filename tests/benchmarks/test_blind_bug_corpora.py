@@ -36,6 +36,7 @@ MANIFESTS = {
         "bugs_ninth",
         "bugs_tenth",
         "bugs_eleventh",
+        "bugs_twelfth",
     )
 }
 # They say where or how large an error is, not what causes it.
@@ -96,6 +97,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_ninth", 38, 4, 6),
         ("bugs_tenth", 36, 4, 3),
         ("bugs_eleventh", 50, 5, 0),
+        ("bugs_twelfth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -123,6 +125,7 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         "bugs_ninth",
         "bugs_tenth",
         "bugs_eleventh",
+        "bugs_twelfth",
     ],
 )
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
