@@ -9,6 +9,7 @@ import numpy
 
 from evoengine.emulator.check.finding_words import words_of
 from evoengine.emulator.check.findings import AccessCounts, Check, Contention, Finding, SiteCounts
+from evoengine.emulator.check.shared_arrays import shared_array
 from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import InstructionSite
 from evoengine.emulator.lower.kernel import LoweredKernel
@@ -55,17 +56,19 @@ class LaunchReport:
 
     def describe(self, finding: Finding) -> str:
         """A finding in one line, with the candidate's source lines."""
-        return describe(finding, self.lowered.sites, self.buffers)
+        return describe(finding, self.lowered, self.buffers)
 
 
-def describe(finding: Finding, sites: Sequence[InstructionSite], buffers: Sequence[Buffer]) -> str:
+def describe(finding: Finding, lowered: LoweredKernel, buffers: Sequence[Buffer]) -> str:
     """A finding in one line, with the candidate's source lines."""
+    sites = lowered.sites
     return words_of(
         finding,
         lambda site: describe_site(sites, site),
         [item.name for item in buffers],
         access=_access(sites, finding.site),
         shapes=[item.shape for item in buffers],
+        array=lambda offset: shared_array(offset, lowered.layout.shared),
     )
 
 

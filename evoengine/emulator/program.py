@@ -206,9 +206,7 @@ class Program:
         named = tuple(buffers)
         if outcome.fault is not None:
             strays = tuple(
-                describe(item, lowered.sites, named)
-                for item in outcome.findings
-                if item.kind in STRAYS
+                describe(item, lowered, named) for item in outcome.findings if item.kind in STRAYS
             )
             raise fault_error(outcome.fault, lowered.sites, printer.text, strays)
         return LaunchReport(

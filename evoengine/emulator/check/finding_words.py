@@ -99,17 +99,18 @@ def words_of(
     buffers: Sequence[str] = (),
     access: str = "accesses",
     shapes: Sequence[BufferShape | None] = (),
+    array: Callable[[int], str] = lambda _: "",
 ) -> str:
     """The finding in one line; `site_name(site)` describes an instruction ("line 42"), `buffers`
     are the names of buffers by index and `shapes` their shapes, `access` is what the instruction
-    does.
+    does, `array(offset)` names the array at an offset of shared memory.
     """
     line, other_line = site_name(found.site), site_name(found.other_site)
     sentence = _SENTENCES[found.kind, _is_between_blocks(found)]
     what = (_EARLY_READ if found.is_early_read else sentence).format(
         thread=f"thread {found.thread}",
         bytes=found.bytes,
-        memory=_memory(found, buffers, _shape(found, shapes)),
+        memory=_memory(found, buffers, _shape(found, shapes), array),
         line=line,
         other=f"thread {found.other_thread}",
         other_line=other_line,
@@ -182,7 +183,15 @@ def _beyond(found: Finding, shape: BufferShape | None) -> str:
     return f": {shape.beyond(found.offset)}" if shape and found.distance > 0 else ""
 
 
-def _memory(found: Finding, buffers: Sequence[str], shape: BufferShape | None) -> str:
+def _memory(
+    found: Finding,
+    buffers: Sequence[str],
+    shape: BufferShape | None,
+    array: Callable[[int], str],
+) -> str:
+    named = array(found.offset) if found.space is Space.SHARED else ""
+    if named:
+        return f"{named} (shared{found.offset:+d})"
     if found.space is not Space.GLOBAL:
         return f"{found.space.name.lower()}{found.offset:+d}"
     if found.buffer < 0:

@@ -118,6 +118,10 @@ def _condition_dropped(text: ChangedText) -> str:
 
 def _comparison(text: ChangedText) -> str:
     other = "off by one, or the other way"
+    if "bound of the loop" in text.where and text.new.strip() == f"{text.old.strip()}=":
+        other = f"off by one: the last one is left out; {other}"
+    if "bound of the loop" in text.where and text.old.strip() == f"{text.new.strip()}=":
+        other = f"off by one: one too many is counted; {other}"
     return f"{text.old} is used in place of {text.new} ({other}) in {text.where}"
 
 

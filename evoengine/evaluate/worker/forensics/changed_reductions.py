@@ -174,7 +174,7 @@ def centred_by_parts(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:
                     _own_means(width, parts),
                     1.0,
                     f"{step.source.variable or 'the variance'} of the parts of a row is merged"
-                    " without the spread of their means",
+                    " without the spread of their means (their distance, delta)",
                 )
 
 

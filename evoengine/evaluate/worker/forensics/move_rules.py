@@ -86,7 +86,7 @@ def _turned_tiles(shape: tuple[int, ...]) -> Iterator[MoveRule]:
     """Each tile in its place, transposed."""
     if len(shape) < 2:
         return
-    for tile in (16, 8, 32, 64):
+    for tile in (16, 8, 4, 32, 64, 2):
         if min(shape[-2:]) < tile:
             continue
 

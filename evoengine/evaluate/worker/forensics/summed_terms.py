@@ -58,6 +58,7 @@ def term_choices(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
     yield from _repeated(tiles, noun)
     yield from _exchanged(many)
     yield from _overlapping(noun)
+    yield from _counted_again(tiles, noun)
 
 
 def _exchanged(many: str) -> Iterator[TermChoice]:
@@ -97,6 +98,28 @@ def _overlapping(noun: str) -> Iterator[TermChoice]:
                 " (splits, halves) that begin one too late do",
                 lambda at, n, p=parts, w=whole: (at % _split(n, p, w) > 0) | (at == 0),  # type: ignore[misc]
             )
+
+
+def _counted_again(tiles: Sequence[int], noun: str) -> Iterator[TermChoice]:
+    """Parts that all go on to the end of a sum or begin at its beginning; lanes that go by one."""
+    many = f"{noun}s"
+    for lanes in dict.fromkeys((4, 2, 8, 16, 32, *tiles)):
+        yield TermChoice(
+            f"adds most {many} several times, up to {lanes} times: each of {lanes} lanes (threads,"
+            f" warps, teams) goes on by one {noun} in place of {lanes}",
+            lambda at, n, p=lanes: (at + 1).clamp(max=p),  # type: ignore[misc]
+        )
+    for parts, whole in itertools.product(SPLITS, (1, 16, 32, 64)):
+        yield TermChoice(
+            f"adds later {many} several times, once more in each of {parts} parts (splits, slices):"
+            " every part goes on to the very end in place of its own end",
+            lambda at, n, p=parts, w=whole: at // _split(n, p, w) + 1,  # type: ignore[misc]
+        )
+        yield TermChoice(
+            f"adds earlier {many} several times, once more in each of {parts} parts (splits,"
+            " slices): every part begins at the very beginning in place of its own",
+            lambda at, n, p=parts, w=whole: (n - 1) // _split(n, p, w) - at // _split(n, p, w) + 1,  # type: ignore[misc]
+        )
 
 
 def _split(extent: torch.Tensor, parts: int, whole: int) -> int:

@@ -29,6 +29,14 @@ def exchanged_blocks(given: Tensors, _: Scalars) -> torch.Tensor:
     return tiles.reshape(product.shape)
 
 
+def parts_to_the_end(given: Tensors, _: Scalars) -> torch.Tensor:
+    """Three parts of the depth, each a multiple of 32 long, that all go on to its end."""
+    depth = given["a"].shape[1]
+    part = -(-(-(-depth // 3)) // 32) * 32
+    begins = range(0, depth, part)
+    return torch.stack([given["a"][:, at:] @ given["b"][at:] for at in begins]).sum(0)
+
+
 def attention(given: Tensors, scalars: Scalars, k: str, v: str) -> torch.Tensor:
     scores = given["q"] @ given[k].transpose(-1, -2) * scalars["scale"]
     return scores.softmax(-1) @ given[v]
@@ -61,6 +69,10 @@ MISTAKES: dict[str, tuple[str, str, Mutant, str]] = {
     "exchanged blocks": (
         "matmul_fp16", "square", exchanged_blocks,
         r"tile \(i, j\) of 32x32 holds tile \(j, i\): .* exchanged",
+    ),
+    "parts": (
+        "matmul_fp16", "flat", parts_to_the_end,
+        r"later products several times, once more in each of 3 parts .* to the very end",
     ),
     "k and v": (
         "sdpa_l4", "full", lambda t, s: attention(t, s, "v", "k"),
