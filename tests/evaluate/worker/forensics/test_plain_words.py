@@ -32,7 +32,8 @@ def exchanged_blocks(given: Tensors, _: Scalars) -> torch.Tensor:
 def parts_to_the_end(given: Tensors, _: Scalars) -> torch.Tensor:
     """Three parts of the depth, each a multiple of 32 long, that all go on to its end."""
     depth = given["a"].shape[1]
-    part = -(-(-(-depth // 3)) // 32) * 32
+    third = -(-depth // 3)
+    part = -(-third // 32) * 32
     begins = range(0, depth, part)
     return torch.stack([given["a"][:, at:] @ given["b"][at:] for at in begins]).sum(0)
 
