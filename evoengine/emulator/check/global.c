@@ -69,7 +69,7 @@ static OUTLINE void report_global(const Visit *v, ev_u32 lane, ev_u32 kind, ev_u
     report(v->c, global_finding(v, lane, kind, address, record, other_site));
 }
 
-/* Two plain writes: a race, unless the second one leaves the value as it is. */
+/* Two plain writes of a block: a race, unless the second one leaves the value as it is. */
 static OUTLINE void report_second_write(const Visit *v, ev_u32 lane, ev_u32 g) {
     const ev_u64 address = v->origin + ((ev_u64)g << v->page->shift);
     doubt_write(v->c, global_finding(v, lane, EV_WRITE_AFTER_WRITE, address, v->page->written[g], (ev_i32)v->page->write_sites[g]),
@@ -111,7 +111,7 @@ static ev_u32 examine(const Visit *v, ev_u32 lane, ev_u32 g, ev_u32 known) {
                                         : elsewhere && !strong ? has_polled(c, address)
                                                                : strong || v->access->is_poll);
     const ev_u32 kind = reads ? EV_READ_AFTER_WRITE : EV_WRITE_AFTER_WRITE;
-    const ev_u32 doubtful = c->checks & EV_VALUES && v->access->kind == EV_WRITE && !by_atomic;
+    const ev_u32 doubtful = c->checks & EV_VALUES && v->access->kind == EV_WRITE && !by_atomic && !elsewhere;
     if (elsewhere && reads && passes)
         v->c->acquired = 1; /* a flag, read by a plain load */
     if (written && !passes && !is_before(c, warp, lane, written) && doubtful) {

@@ -1,4 +1,4 @@
-/* Two threads that write the same value do not race: it does not matter which comes first.
+/* Two threads of a block that write the same value do not race: it does not matter which comes first.
  *
  * A checker sees a write before it is executed. Whether it changed anything is seen at the next event of the same host thread. */
 #include "shadow.h"

@@ -514,7 +514,7 @@ def test_the_emulator_models_a_time_and_says_how_much_it_followed(emulator):
     ("behaviour", "status", "says"),
     [
         ("writes beyond", Status.fault, "out of bounds: thread 0 writes 4 bytes at out+16416"),
-        ("misaligned", Status.fault, "misaligned: thread 0 accesses 8 bytes at x+1"),
+        ("misaligned", Status.fault, "misaligned: thread 0 reads 8 bytes at x+1"),
         ("overwrites its input", Status.cheat, "input 'x' was overwritten"),
         ("trap", Status.crash, "the kernel trapped at line 11"),
         ("leaves a band out", Status.wrong_result, "512 NaN"),

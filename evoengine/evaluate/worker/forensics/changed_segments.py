@@ -21,7 +21,7 @@ SLICES = (*range(2, 257), *range(272, 1025, 16))
 @dataclass(frozen=True, eq=False)
 class _Segments:
     """The rows of each group, from `first` to before `behind`: (groups,); `rows` float64 (rows,
-    elements), `owner` the group of each.
+    elements), `owner` the group of each. All on the CPU.
     """
 
     first: torch.Tensor
@@ -188,18 +188,18 @@ def _with_sums(sums: Sums) -> Instead:
         total, axis, index, rows = args[:4]
         if index.dim() != 1 or int(axis) % total.dim() or kwargs or len(args) > 4:
             raise ValueError("not along the first axis")
-        owner = index.long()
+        owner = index.long().cpu()
         if len(owner) < 2 or bool((owner[1:] < owner[:-1]).any()):
             raise ValueError("the rows of a group are not consecutive")
-        groups = torch.arange(total.shape[0], device=owner.device)
-        flat = rows.reshape(len(rows), -1).to(torch.float64)
+        groups = torch.arange(total.shape[0])
+        flat = rows.reshape(len(rows), -1).to(torch.float64).cpu()
         segments = _Segments(
             torch.searchsorted(owner, groups),
             torch.searchsorted(owner, groups, right=True),
             flat,
             owner,
         )
-        return total + sums(segments).reshape(total.shape).to(total.dtype)
+        return total + sums(segments).reshape(total.shape).to(total)
 
     return instead
 
@@ -228,7 +228,7 @@ def _of_slices(
     if size >= count:
         raise ValueError("one slice")
     slices = torch.arange(count) // size
-    both = torch.stack([slices, segments.owner.cpu()], 1)
+    both = torch.stack([slices, segments.owner], 1)
     found, place = torch.unique_consecutive(both, dim=0, return_inverse=True)
     sums = torch.zeros(len(found), segments.rows.shape[1], dtype=torch.float64)
     sums.index_add_(0, place, segments.rows)

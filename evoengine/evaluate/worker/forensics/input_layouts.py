@@ -21,6 +21,7 @@ from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 from evoengine.task.schema import Task
 
+MOST_COLUMNS = 512  # of rows that a tile has whole
 TILE_ROWS = (32, 16, 64, 128)
 PADS = (0, 4, 8, 1, 2, 16)  # of the rows of a tile
 NEARBY = (-1, 1, -8, 8, -4, 4, -2, 2, -16, 16, -32, 32)  # beside the right leading dimension
@@ -115,7 +116,9 @@ def tile_pitches(name: str, value: torch.Tensor, tiles: Sequence[int]) -> Iterat
     if value.dim() < 2 or not value.is_floating_point():
         return
     rows, columns = value.shape[-2:]
-    sizes = dict.fromkeys((*(one for one in tiles if one >= 8), *TILE_ROWS))
+    if columns > MOST_COLUMNS:
+        return
+    sizes = dict.fromkeys((*(one for one in tiles[:MOST_TILES] if one >= 8), *TILE_ROWS))
     pitches = dict.fromkeys(
         size + more for size in (*sizes, columns // 2) for more in PADS if size + more < columns
     )
