@@ -178,7 +178,7 @@ class Program:
         poison: int,
     ) -> LaunchReport:
         parts, lowered = self._device, kernel.lowered
-        buffers = list(parts.memory.buffers.values())
+        buffers = tuple(parts.memory.buffers.values())
         weights = [len(node.instructions) for node in lowered.cfg.nodes]
         native = parts.jit.native
         driver, silence = native.address("ev_run"), native.address("ev_print_nothing")
@@ -203,10 +203,9 @@ class Program:
         finally:
             if launch_checker is not None:
                 launch_checker.close()
-        named = tuple(buffers)
         if outcome.fault is not None:
             strays = tuple(
-                describe(item, lowered, named) for item in outcome.findings if item.kind in STRAYS
+                describe(item, lowered, buffers) for item in outcome.findings if item.kind in STRAYS
             )
             raise fault_error(outcome.fault, lowered.sites, printer.text, strays)
         return LaunchReport(
@@ -222,7 +221,7 @@ class Program:
             warp_work=outcome.warp_work,
             site_accesses=outcome.site_accesses,
             contention=outcome.contention,
-            buffers=named,
+            buffers=buffers,
         )
 
     def _launch_checker(

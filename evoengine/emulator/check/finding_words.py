@@ -107,17 +107,18 @@ def words_of(
     """
     line, other_line = site_name(found.site), site_name(found.other_site)
     sentence = _SENTENCES[found.kind, _is_between_blocks(found)]
+    shape = _shape(found, shapes)
     what = (_EARLY_READ if found.is_early_read else sentence).format(
         thread=f"thread {found.thread}",
         bytes=found.bytes,
-        memory=_memory(found, buffers, _shape(found, shapes), array),
+        memory=_memory(found, buffers, shape, array),
         line=line,
         other=f"thread {found.other_thread}",
         other_line=other_line,
         other_block=found.other_block,
         missing=_missing(found, line == other_line),
         access=access,
-        distance=_distance(found) + _beyond(found, _shape(found, shapes)),
+        distance=_distance(found) + _beyond(found, shape),
         place=_PLACES[found.space],
         gap=_gap(found, site_name),
         wait=_wait(found),

@@ -277,7 +277,6 @@ def causes_first(found: Sequence[Finding]) -> tuple[Finding, ...]:
     """
     has_races = any(item.kind in RACES and item.space is Space.SHARED for item in found)
     between_warps = {item.space for item in found if item.is_between_warps}
-
     strays = {item.site for item in found if item.kind is FindingKind.OUT_OF_BOUNDS}
 
     def rank(item: Finding) -> int:

@@ -2,8 +2,8 @@
  *
  * Within a block, order is as in shared memory. Blocks are unordered except by message passing: what block A did before a
  * fence that is followed by an atomic (or volatile, relaxed, release) write of A comes before everything that block B does
- * after an atomic (or volatile, relaxed, acquire) access of its own, or a read of a flag, as below. This is permissive: it requires neither the same flag nor
- * the same threads. A read of a value that another block writes atomically (or volatile, relaxed, release) is allowed if the
+ * after an atomic (or volatile, relaxed, acquire) access of its own, or a read of a flag, as below. This is permissive: it
+ * requires neither the same flag nor the same threads. A read of a value that another block writes atomically (or volatile, relaxed, release) is allowed if the
  * value controls something, as in spin loops, flags and pre-checks of atomicMax. If it controls nothing it is data, and must be
  * ordered. A flag that a block has read so, it may write plainly: it comes after the write that it has seen. */
 #include "shadow.h"

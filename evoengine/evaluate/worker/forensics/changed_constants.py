@@ -16,6 +16,7 @@ from evoengine.evaluate.worker.forensics.changed_step import (
     ChangedStep,
     Instead,
     change,
+    is_number,
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.records import DiagnosisKind
@@ -59,17 +60,13 @@ def _scaled(factor: float) -> Instead:
     def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         given = list(args)
         places = [at for at, one in enumerate(given[:2]) if isinstance(one, float)]
-        places = places or [at for at, one in enumerate(given[:2]) if _is_number(one)]
+        places = places or [at for at, one in enumerate(given[:2]) if is_number(one)]
         if not places:
             raise ValueError("no constant")
         given[places[0]] = given[places[0]] * factor
         return func(*given, **kwargs)
 
     return instead
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _exchanged_functions(steps: Sequence[ReferenceStep]) -> Iterator[ChangedStep]:

@@ -12,6 +12,7 @@ from evoengine.evaluate.worker.forensics.changed_step import (
     ChangedStep,
     Instead,
     change,
+    is_number,
 )
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 from evoengine.records import DiagnosisKind
@@ -26,11 +27,7 @@ def changed_numbers(
     steps: Sequence[ReferenceStep], scalars: Mapping[str, object]
 ) -> Iterator[ChangedStep]:
     """Every number that a step combines with a tensor, replaced by each that the scalars give."""
-    known = {
-        name: float(value)
-        for name, value in scalars.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    known = {name: float(value) for name, value in scalars.items() if is_number(value)}
     names = list(_candidates(known))
     operands = [
         (step, place, step.operand(place))
@@ -122,13 +119,9 @@ def _candidates(known: Mapping[str, float]) -> Iterator[tuple[str, float]]:
 def _replaced(place: int, value: float) -> Instead:
     def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
         given = list(args)
-        if len(given) < 2 or not _is_number(given[place]) or given[place] == value:
+        if len(given) < 2 or not is_number(given[place]) or given[place] == value:
             raise ValueError("no other number")
         given[place] = value
         return func(*given, **kwargs)
 
     return instead
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -99,38 +99,14 @@ def sliced_segments(step: ReferenceStep, noun: str, tiles: Sequence[int]) -> Ite
         return
     for size in dict.fromkeys((*tiles, *SLICES)):
         of_slices = f"in slices of {size} rows"
-        yield _change(
-            step,
-            noun,
-            f"also has those before it in its slice of {size} rows",
-            f"is not set back to zero where a new group begins, {of_slices}: what was added for"
-            " earlier groups of the slice is kept",
-            lambda s, n=size: _of_slices(s, n, _kept),  # type: ignore[misc]
-        )
-        yield _change(
-            step,
-            noun,
-            f"is without the last group of each slice of {size} rows",
-            f"is never added for the last group of a slice, {of_slices}: what a slice has of it"
-            " when it ends is lost",
-            lambda s, n=size: _of_slices(s, n, _without_last),  # type: ignore[misc]
-        )
-        yield _change(
-            step,
-            noun,
-            f"is without the first group of each slice of {size} rows",
-            f"is never added for the first group of a slice, {of_slices}: what a slice has of it is"
-            " lost",
-            lambda s, n=size: _of_slices(s, n, _without_first),  # type: ignore[misc]
-        )
-        yield _change(
-            step,
-            noun,
-            f"is that of the last slice of {size} rows that has some of it",
-            f"is overwritten in place of being added to, {of_slices}: of a group that several"
-            " slices share only the last part is kept",
-            lambda s, n=size: _of_slices(s, n, _last_piece),  # type: ignore[misc]
-        )
+        for words, mistake, choose in OF_SLICES:
+            yield _change(
+                step,
+                noun,
+                words.format(size=size),
+                mistake.format(of_slices=of_slices),
+                lambda s, n=size, c=choose: _of_slices(s, n, c),  # type: ignore[misc]
+            )
 
 
 def _change(step: ReferenceStep, noun: str, words: str, mistake: str, sums: Sums) -> ChangedStep:
@@ -235,28 +211,50 @@ def _of_slices(
     return segments.of_pieces(choose(_Pieces(found[:, 0], found[:, 1], sums)), found[:, 1])
 
 
+def _begins(values: torch.Tensor) -> torch.Tensor:
+    """Whether each differs from the one before it, (pieces,)."""
+    found = torch.ones_like(values, dtype=torch.bool)
+    found[1:] = values[1:] != values[:-1]
+    return found
+
+
+def _ends(values: torch.Tensor) -> torch.Tensor:
+    """Whether each differs from the one behind it, (pieces,)."""
+    return _begins(values.flip(0)).flip(0)
+
+
 def _kept(pieces: _Pieces) -> torch.Tensor:
     """Each piece with those before it in its slice."""
     until = pieces.sums.cumsum(0)
-    begins = torch.ones_like(pieces.slice, dtype=torch.bool)
-    begins[1:] = pieces.slice[1:] != pieces.slice[:-1]
-    before = torch.where(begins[:, None], until - pieces.sums, torch.nan)
-    return until - before[begins][begins.long().cumsum(0) - 1]
+    begins = _begins(pieces.slice)
+    before = (until - pieces.sums)[begins]
+    return until - before[begins.long().cumsum(0) - 1]
 
 
-def _without_last(pieces: _Pieces) -> torch.Tensor:
-    ends = torch.ones_like(pieces.slice, dtype=torch.bool)
-    ends[:-1] = pieces.slice[1:] != pieces.slice[:-1]
-    return pieces.sums * ~ends[:, None]
-
-
-def _without_first(pieces: _Pieces) -> torch.Tensor:
-    begins = torch.ones_like(pieces.slice, dtype=torch.bool)
-    begins[1:] = pieces.slice[1:] != pieces.slice[:-1]
-    return pieces.sums * ~begins[:, None]
-
-
-def _last_piece(pieces: _Pieces) -> torch.Tensor:
-    ends = torch.ones_like(pieces.owner, dtype=torch.bool)
-    ends[:-1] = pieces.owner[1:] != pieces.owner[:-1]
-    return pieces.sums * ends[:, None]
+# how the changes of slices are said, and what they leave of the pieces
+OF_SLICES: Sequence[tuple[str, str, Callable[[_Pieces], torch.Tensor]]] = (
+    (
+        "also has those before it in its slice of {size} rows",
+        "is not set back to zero where a new group begins, {of_slices}: what was added for earlier"
+        " groups of the slice is kept",
+        _kept,
+    ),
+    (
+        "is without the last group of each slice of {size} rows",
+        "is never added for the last group of a slice, {of_slices}: what a slice has of it when it"
+        " ends is lost",
+        lambda pieces: pieces.sums * ~_ends(pieces.slice)[:, None],
+    ),
+    (
+        "is without the first group of each slice of {size} rows",
+        "is never added for the first group of a slice, {of_slices}: what a slice has of it is"
+        " lost",
+        lambda pieces: pieces.sums * ~_begins(pieces.slice)[:, None],
+    ),
+    (
+        "is that of the last slice of {size} rows that has some of it",
+        "is overwritten in place of being added to, {of_slices}: of a group that several slices"
+        " share only the last part is kept",
+        lambda pieces: pieces.sums * _ends(pieces.owner)[:, None],
+    ),
+)

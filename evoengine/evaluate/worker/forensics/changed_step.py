@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -82,6 +82,11 @@ def reduced_axes(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int,
 def is_last_axis(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Whether a step works along the last axis of its first operand."""
     return reduced_axes(args, kwargs) == (args[0].dim() - 1,)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether an operand is a plain number, no flag."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -35,8 +35,7 @@ def _all(inputs: Tensors, scalars: Mapping[str, object]) -> Iterator[ChangedInpu
             one, two = inputs[name], inputs[other]
             if one.shape != two.shape or not one.is_floating_point() or one.dtype != two.dtype:
                 continue
-            for sign, factor in (("+", value), ("-", -value)):
-                done = "added to" if factor == value else "subtracted from"
+            for sign, done, factor in (("+", "added to", value), ("-", "subtracted from", -value)):
                 plain = one_input(
                     name,
                     f"{name} {sign} {scalar} * {other} in place of {name}",
