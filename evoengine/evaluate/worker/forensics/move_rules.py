@@ -26,6 +26,7 @@ class MoveRule:
 
     words: str
     move: Move
+    is_of_all: bool = False  # whether it says nothing where it holds for some elements alone
 
 
 def coordinates_of(places: torch.Tensor, shape: Sequence[int]) -> Places:
@@ -99,7 +100,7 @@ def _turned_tiles(shape: tuple[int, ...]) -> Iterator[MoveRule]:
             f"every {tile}x{tile} tile (fragment) is transposed in its place, rows and columns"
             " exchanged"
         )
-        yield MoveRule(words, move)
+        yield MoveRule(words, move, is_of_all=True)
 
 
 def _exchanged_blocks(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[MoveRule]:

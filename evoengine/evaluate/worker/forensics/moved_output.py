@@ -50,7 +50,7 @@ def moved_leads(compared: ComparedOutput, hints: Sequence[int]) -> list[Lead]:
             source = rule.move(right_coordinates)
             kept = right.matches(flat[source.clamp_min(0)]) | (source < 0)
             holds = not right_places.numel() or float(kept.double().mean()) > 1 - SPOILED
-            if not holds and best is not None and best.share > share - 0.05:
+            if not holds and (rule.is_of_all or (best is not None and best.share > share - 0.05)):
                 continue
             best = Lead(
                 DiagnosisKind.moved,
