@@ -87,7 +87,7 @@ def _turned_tiles(shape: tuple[int, ...]) -> Iterator[MoveRule]:
     """Each tile in its place, transposed."""
     if len(shape) < 2:
         return
-    for tile in (16, 8, 4, 32, 64, 2):
+    for tile in (16, 8, 4, 32, 64):
         if min(shape[-2:]) < tile:
             continue
 
