@@ -112,15 +112,17 @@ def race_ratio(timing: RaceTiming) -> Interval:
     return group_interval(ratios, timing.groups, strict=True)
 
 
-def race_is_plain(timings: Sequence[RaceTiming], share: float) -> bool:
-    """Whether the sides differ by more than `share` in each group of samples, in one direction."""
+def race_is_plain(timings: Sequence[RaceTiming], faster: float, slower: float) -> bool:
+    """Whether each group of samples shows that the newcomer is faster by more than the share
+    `faster`, or each that it is slower by more than `slower`.
+    """
     logs = dict[int, float]()  # by group, of all cases together
     for timing in timings:
         ratios = paired_ratios(timing.newcomer_us, timing.holder_us)
         for group in set(timing.groups):
             of_group = [it for it, its in zip(ratios, timing.groups, strict=True) if its == group]
             logs[group] = logs.get(group, 0.0) + math.log(median(of_group)) / len(timings)
-    return all(log > share for log in logs.values()) or all(log < -share for log in logs.values())
+    return all(log < -faster for log in logs.values()) or all(log > slower for log in logs.values())
 
 
 def race_is_won(ratio: Interval) -> bool:

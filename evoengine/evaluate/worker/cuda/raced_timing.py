@@ -48,9 +48,9 @@ from evoengine.statistics import (
 # newcomer has not won.
 LOOKS = (2, 4, 8)
 # At the first look, which has too few groups for an interval, a difference decides that each group
-# shows and that is far beyond what groups differ by.
-PLAIN = 0.05
-ROUNDS, MORE_ROUNDS = 3, 2  # of a group, and up to as many more, drawn
+# shows and that is far beyond what groups differ by; to lose takes less of it than to win.
+PLAINLY_FASTER, PLAINLY_SLOWER = 0.05, 0.015
+ROUNDS, MORE_ROUNDS = 2, 2  # of a group, and up to as many more, drawn
 # Before the first case of a race, and before each other one: a process is slower in its first
 # replays, which the holder's may have behind it.
 WARM_UP_ROUNDS, MORE_WARM_UP_ROUNDS = 8, 3
@@ -169,7 +169,7 @@ class RacedTiming:
                     self._run_groups(race, sides, range(LOOKS[look - 1] if look else 0, groups))
             timings = [self._laps[race.case].timing(race) for race in self._cases]
             ratio = geomean(map(race_ratio, timings))
-            is_plain = look > 0 or race_is_plain(timings, PLAIN)
+            is_plain = look > 0 or race_is_plain(timings, PLAINLY_FASTER, PLAINLY_SLOWER)
             if is_plain and race_is_decided(ratio):
                 break
         return timings, race_is_won(ratio)

@@ -15,7 +15,7 @@ import torch
 from evoengine.candidate.binding import BoundLaunch, BufferArgument, ScalarArgument
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Load
 from evoengine.evaluate.worker.cuda.runner import candidate_module
-from evoengine.evaluate.worker.cuda.runner.candidate_module import CandidateModule, _Arguments
+from evoengine.evaluate.worker.cuda.runner.candidate_module import CandidateModule, _arguments
 from tests.evaluate.worker.cuda.host_device import HostRuntime
 
 INF = float("inf")
@@ -24,7 +24,7 @@ INF = float("inf")
 def packed(argument: BufferArgument | ScalarArgument, size: int, **pointers: int) -> bytes:
     """The bytes that the driver copies for a parameter of `size` bytes."""
     launch = BoundLaunch(kernel="k", grid=(1,), block=(1,), shared_bytes=0, args=(argument,))
-    arguments = _Arguments(launch, pointers)
+    arguments = _arguments(launch, pointers)
     (pointer,) = (ctypes.c_void_p * 1).from_address(arguments.address)
     return ctypes.string_at(pointer, size)
 
@@ -78,10 +78,10 @@ def test_arguments_stand_in_their_order_and_none_is_no_fault() -> None:
         BufferArgument(buffer="y"),
     )
     launch = BoundLaunch(kernel="k", grid=(1,), block=(1,), shared_bytes=0, args=args)
-    arguments = _Arguments(launch, {"x": 11, "y": 13})
+    arguments = _arguments(launch, {"x": 11, "y": 13})
     found = (ctypes.c_void_p * 3).from_address(arguments.address)
     assert [ctypes.c_int32.from_address(pointer).value for pointer in found] == [11, -3, 13]
-    assert _Arguments(launch.model_copy(update={"args": ()}), {}).address
+    assert _arguments(launch.model_copy(update={"args": ()}), {}).address
 
 
 class FakeDriver:

@@ -15,6 +15,7 @@ from cupy_backends.cuda.api import driver
 from evoengine.candidate.binding import BoundLaunch, BufferArgument, ScalarArgument
 from evoengine.evaluate.compile.cubin import variable_symbols
 from evoengine.evaluate.worker.cuda.harness.driver_library import driver_library
+from evoengine.evaluate.worker.cuda.harness.launch_arguments import LaunchArguments, Value
 from evoengine.evaluate.worker.cuda.harness.runner_messages import Load
 from evoengine.evaluate.worker.cuda.runner.buffer_fills import fill_step
 
@@ -82,7 +83,7 @@ class CandidateModule:
         """
         filling = [fill_step(fill, pointers) for fill in self._fills]
         steps = [
-            (self._functions[launch.kernel], launch, _Arguments(launch, pointers))
+            (self._functions[launch.kernel], launch, _arguments(launch, pointers))
             for launch in self._launches
         ]
 
@@ -138,18 +139,11 @@ def _variable(module: Module, name: str) -> tuple[int, int]:
     return address.value, size.value
 
 
-class _Arguments:
-    """The arguments of one launch as the driver takes them: an array of pointers to values."""
-
-    def __init__(self, launch: BoundLaunch, pointers: Pointers) -> None:
-        self._values = [_value(argument, pointers) for argument in launch.args]
-        self._array = (ctypes.c_void_p * max(1, len(self._values)))(
-            *(ctypes.addressof(value) for value in self._values)
-        )
-        self.address = ctypes.addressof(self._array)
+def _arguments(launch: BoundLaunch, pointers: Pointers) -> LaunchArguments:
+    return LaunchArguments([_value(argument, pointers) for argument in launch.args])
 
 
-def _value(argument: BufferArgument | ScalarArgument, pointers: Pointers) -> ctypes._SimpleCData:  # type: ignore[type-arg]  # of any C type
+def _value(argument: BufferArgument | ScalarArgument, pointers: Pointers) -> Value:
     if isinstance(argument, BufferArgument):
         return ctypes.c_uint64(pointers[argument.buffer])
     if argument.dtype in _FLOATS:

@@ -58,6 +58,7 @@ class Replayer:
         self._marks = TimeMarks(self._kernels, self._range.allocate(PAGE_BYTES))
         self._masked = SecretTable(self._range, self._stream.ptr)
         self._module: CandidateModule | None = None
+        self._spent: list[int] = []  # graphs that have run; they are destroyed before the code is
         self._buffers: dict[str, int] = {}
         self._written: frozenset[str] = frozenset()
         # the largest frame of any candidate: what one left there, no later one may find
@@ -100,10 +101,16 @@ class Replayer:
     def reload(self) -> None:
         """Loads the case's code anew, as every replay needs it."""
         assert self._module is not None
+        self._destroy_spent()
         self._module.reload()
+
+    def _destroy_spent(self) -> None:
+        while self._spent:
+            runtime.graphExecDestroy(self._spent.pop())
 
     def unload(self) -> int:
         """Unloads the case; the device memory that is free then, in bytes."""
+        self._destroy_spent()
         if self._module is not None:
             self._module.unload()
             self._module = None
@@ -125,7 +132,7 @@ class Replayer:
         calls: list[Step] = [module.bind(self._pointers(call)) for call in replay.calls]
         captured = self._captured(self._marks.timed(calls, self._l2.flush if replay.cold else None))
         self._stream.synchronize()
-        runtime.graphExecDestroy(warm_up)
+        self._spent.append(warm_up)
         module.reset_variables(self._stream.ptr)
         self._poison(replay.calls)
         self._unmask(replay)
@@ -139,7 +146,7 @@ class Replayer:
         runtime.graphLaunch(graph, self._stream.ptr)
         self._stream.synchronize()
         host_us = (time.perf_counter() - began) * 1e6
-        runtime.graphExecDestroy(graph)
+        self._spent.append(graph)
         times = self._marks.times(len(calls) if replay.cold else 1)
         return Replayed(event_us=times.event_us, stamp_us=times.stamp_us, host_us=host_us)
 
