@@ -18,6 +18,7 @@ from evoengine.evaluate.worker.check import worst_of_each
 from evoengine.evaluate.worker.cuda.examination import Examination
 from evoengine.evaluate.worker.cuda.input_pool import timed_sets
 from evoengine.evaluate.worker.cuda.paired_timing import (
+    ATTEMPTED,
     BRIEF,
     FIRST_LOOK,
     GLANCE,
@@ -29,7 +30,7 @@ from evoengine.evaluate.worker.cuda.paired_timing import (
     PairedTiming,
 )
 from evoengine.evaluate.worker.cuda.timed_pairs import TimedPairs
-from evoengine.protocols import CompiledCase, Job
+from evoengine.protocols import CompiledCase, Job, Purpose
 from evoengine.records import CaseTiming, InputSetCheck, Samples
 from evoengine.statistics import median
 
@@ -218,7 +219,9 @@ class PairedCases:
             return BRIEF
         if other:
             return SHOWN
-        return SEARCHED if self._job.scored_only else SCORED
+        if not self._job.scored_only:
+            return SCORED
+        return ATTEMPTED if self._job.purpose is Purpose.quick_verdict else SEARCHED
 
     def _refuse_memory(
         self,

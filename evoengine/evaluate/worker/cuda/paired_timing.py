@@ -58,7 +58,9 @@ class Effort:
 
 
 SCORED = Effort(groups=6, most_groups=12, replays=2, more=2)
-# The same in a search: they say who may race for a place, and races decide.
+# The first verdict of a search: who is worth a verification.
+ATTEMPTED = Effort(groups=4, most_groups=6, replays=2, more=2)
+# Its verification: who may race for a place, and races decide.
 SEARCHED = Effort(groups=6, most_groups=8, replays=2, more=2)
 SITTING = Effort(groups=4, most_groups=4, replays=4, more=2)  # one of several, of an elite
 # Whether a candidate may take a place at all; what it takes counts as the beginning of SCORED.

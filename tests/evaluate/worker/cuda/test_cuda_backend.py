@@ -28,6 +28,7 @@ from evoengine.evaluate.worker.cuda.input_pool import LEAST_SETS, InputPool
 from evoengine.evaluate.worker.cuda.pair_client import PairClient
 from evoengine.evaluate.worker.cuda.paired_cases import PAUSE_S
 from evoengine.evaluate.worker.cuda.paired_timing import (
+    ATTEMPTED,
     BRIEF,
     FIRST_LOOK,
     GLANCE,
@@ -580,7 +581,12 @@ class Limited:
         monkeypatch.setattr(HostReplayer, "replay", timed)
 
     def judge(
-        self, limit: float | None, sittings: int = 1, scored_only: bool = False, **baselines: str
+        self,
+        limit: float | None,
+        sittings: int = 1,
+        scored_only: bool = False,
+        purpose: Purpose = Purpose.verdict,
+        **baselines: str,
     ) -> Report:
         """The report on all cases."""
         cases = []
@@ -595,6 +601,7 @@ class Limited:
             limit=limit,
             sittings=sittings,
             scored_only=scored_only,
+            purpose=purpose,
         )
         return Judge(self.desk.task, self.desk.backend, lambda *_: None).run(job)
 
@@ -648,6 +655,15 @@ def test_a_search_takes_no_more_groups_than_say_who_may_race(limited: Limited) -
     report = limited.judge(None, scored_only=True, plain="torch.mul")
     assert report.status is Status.correct
     assert SEARCHED in limited.efforts and SCORED not in limited.efforts
+
+
+def test_the_first_verdict_of_a_search_takes_no_more_groups_than_say_what_to_verify(
+    limited: Limited,
+) -> None:
+    purpose = Purpose.quick_verdict
+    report = limited.judge(None, scored_only=True, purpose=purpose, plain="torch.mul")
+    assert report.status is Status.correct
+    assert ATTEMPTED in limited.efforts and SEARCHED not in limited.efforts
 
 
 def test_the_limit_is_that_of_the_geometric_mean_over_the_objectives_cases(

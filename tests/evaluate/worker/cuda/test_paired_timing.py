@@ -20,6 +20,7 @@ from evoengine.evaluate.worker.cuda.call_counts import (
 from evoengine.evaluate.worker.cuda.examination import Examined
 from evoengine.evaluate.worker.cuda.paired_timing import (
     ALONE_REPLAYS,
+    ATTEMPTED,
     ATTEMPTS,
     BRIEF,
     FIRST_LOOK,
@@ -193,7 +194,7 @@ def test_the_last_replay_is_drawn_so_no_count_tells_it() -> None:
         sides.candidate_us = lambda: float(next(times))  # its interval never becomes narrow
         return len(sides.take(budget_s=budget_s, effort=effort).candidate_us)
 
-    for effort in (SCORED, SEARCHED, SHOWN, BRIEF, FIRST_LOOK, GLANCE):
+    for effort in (SCORED, SEARCHED, ATTEMPTED, SHOWN, BRIEF, FIRST_LOOK, GLANCE):
         for budget_s, groups in ((0.0, effort.groups), (600.0, effort.most_groups)):
             found = [count(budget_s, effort) for _ in range(60)]
             least, more = groups * effort.replays, groups * effort.more
