@@ -91,6 +91,13 @@ def _grid(text: ChangedText) -> str:
     )
 
 
+def _plan_value(text: ChangedText) -> str:
+    return (
+        f"{text.old} is rounded down: where it leaves a rest, the last ones (the incomplete part,"
+        " the tail) belong to none and are left out, neither read, counted nor written"
+    )
+
+
 def _whole_tiles(text: ChangedText) -> str:
     what = "left out"
     if text.place.in_condition and not text.place.loop_variable:
@@ -288,6 +295,7 @@ _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("array", _name),
     ("pointer", _name),
     ("grid rounded down", _grid),
+    ("plan rounded down", _plan_value),
     (
         "grid by one",
         fixed("the grid is off by one: blocks are missing, whose elements are never written, in"),

@@ -21,6 +21,7 @@ LEAVES_UNREAD = 0.14  # likewise, of a change that does not read it
 
 WEIGHTS: dict[str, float] = {
     "grid rounded down": 19.0,
+    "plan rounded down": 19.0,
     "term too many": 13.0,
     "bound of whole tiles": 10.0,
     "number doubled in a loop": 8.5,

@@ -12,6 +12,7 @@ _CEILED = re.compile(r"ceil_div\(([^(),]+),\s*([^(),]+)\)")
 _LIMITED = re.compile(r"max\(1,\s*((?:[^()]|\([^()]*\))+)\)")
 _LESS = re.compile(r"\s*[-+]\s*1\b")
 _ARGUMENTS = re.compile(r"\b(args|grid|block):[ \t]*\[([^\]\n]*)\]")
+_NAMED = re.compile(r"\s*(?:-\s*)?(\w+):")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _NAME = re.compile(r"(?<![\w.\"])[A-Za-z_]\w*")
 _PLAN_LINE = re.compile(
@@ -44,12 +45,19 @@ def _rounded(header: str) -> Iterator[SourceChange]:
         inside = _FLOORED.fullmatch(found[1].strip())
         if inside:
             new = f"ceil_div({inside[1]}, {inside[2]})"
-            yield SourceChange(*found.span(), new, "grid rounded down")
+            yield SourceChange(*found.span(), new, _of_what(header, found.start()))
     for found in _FLOORED.finditer(header):
         new = f"ceil_div({found[1]}, {found[2]})"
-        yield SourceChange(*found.span(), new, "grid rounded down")
+        yield SourceChange(*found.span(), new, _of_what(header, found.start()))
     for found in _CEILED.finditer(header):
         yield SourceChange(*found.span(), f"{found[1]} // {found[2]}", "grid rounded up")
+
+
+def _of_what(header: str, place: int) -> str:
+    """What is rounded down at `place`: a value of its own, whose line has its name, or the grid."""
+    line = header[header.rfind("\n", 0, place) + 1 : place]
+    named = _NAMED.match(line)
+    return "plan rounded down" if named and named[1] != "grid" else "grid rounded down"
 
 
 def _exchanged(found: re.Match[str]) -> Iterator[SourceChange]:

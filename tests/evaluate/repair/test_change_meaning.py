@@ -32,6 +32,15 @@ SAID = [
 ]
 
 
+def test_a_value_of_the_plan_that_is_rounded_down_is_no_grid() -> None:
+    rows = ('    grid: ["ceil_div(N, 4)", B]', "    grid: [4, B]")
+    wrong = candidate(("launches:", "let:\n  SPAN: N // 4\nlaunches:"), rows)
+    changes = [one for one, _ in ordered_changes(wrong) if one.kind == "plan rounded down"]
+    told = finding(wrong, FoundRepairs(changes=changes[:1]))
+    assert told is not None
+    assert "N // 4 is rounded down" in told.sentence and "grid" not in told.sentence
+
+
 @pytest.mark.parametrize(("replaced", "said"), SAID)
 def test_the_sentence_says_what_was_wrong(replaced: tuple[str, str], said: str) -> None:
     wrong = candidate(replaced)

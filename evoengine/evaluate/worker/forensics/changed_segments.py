@@ -15,6 +15,7 @@ from evoengine.evaluate.worker.forensics.changed_step import ChangedStep, Instea
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
 
 VECTORS = (4, 2, 8, 16, 32)
+CHUNKS = (32, 64, 128, 256, 16, 8, 4, 512)  # of indices that are staged together
 SLICES = (*range(2, 257), *range(272, 1025, 16))
 
 
@@ -89,6 +90,16 @@ def changed_segments(step: ReferenceStep, noun: str) -> Iterator[ChangedStep]:
     )
     for size in VECTORS:
         yield from _rounded(step, noun, size)
+    for size in CHUNKS:
+        yield _change(
+            step,
+            noun,
+            f"takes its first {size} rows for every {size}",
+            f"reads its first {size} rows again and again: every chunk of {size} begins at the"
+            " first index of the group (the offset of the chunk is missing), and later rows are"
+            " never added",
+            lambda s, n=size: _of_first_chunk(s, n),  # type: ignore[misc]
+        )
 
 
 def sliced_segments(step: ReferenceStep, noun: str, tiles: Sequence[int]) -> Iterator[ChangedStep]:
@@ -178,6 +189,14 @@ def _with_sums(sums: Sums) -> Instead:
         return total + sums(segments).reshape(total.shape).to(total)
 
     return instead
+
+
+def _of_first_chunk(segments: _Segments, size: int) -> torch.Tensor:
+    first, count = segments.first, segments.behind - segments.first
+    if int(count.max()) <= size:
+        raise ValueError("one chunk")
+    whole = segments.between(first, first + size) * (count // size)[:, None]
+    return whole + segments.between(first, first + count % size)
 
 
 def _largest(segments: _Segments) -> torch.Tensor:

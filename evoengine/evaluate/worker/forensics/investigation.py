@@ -18,6 +18,7 @@ from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, 
 from evoengine.evaluate.worker.forensics.error_cells import error_map
 from evoengine.evaluate.worker.forensics.error_growth import growth_leads
 from evoengine.evaluate.worker.forensics.error_region import ErrorRegion, error_region
+from evoengine.evaluate.worker.forensics.gathered_elements import gathered_leads
 from evoengine.evaluate.worker.forensics.implied_search import FAILURES
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch, launch_leads
 from evoengine.evaluate.worker.forensics.lead import Lead
@@ -150,7 +151,7 @@ def _plain_leads(
         leads += proportion_leads(worst, numbers, call.inputs, others)
         leads += common_row_leads(worst, call.inputs)
         if not any(lead.is_whole for lead in leads):
-            leads += moved_leads(worst, tiles)
+            leads += [*gathered_leads(worst), *moved_leads(worst, tiles)]
         leads += growth_leads(worst)
     return leads
 

@@ -58,6 +58,7 @@ def move_rules(
     yield from _crosswise(shape)
     yield from _turned_tiles(shape)
     yield from _exchanged_blocks(shape, hints)
+    yield from _diagonal_blocks(shape, hints)
     yield from _leading_dimensions(shape, axes, hints)
 
 
@@ -122,6 +123,40 @@ def _exchanged_blocks(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[
             " rows and columns (blockIdx.x and blockIdx.y) are exchanged"
         )
         yield MoveRule(words, move)
+
+
+def _diagonal_blocks(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[MoveRule]:
+    """Tile (i, j) with what belongs to the same place along rows as along columns, or the reverse:
+    what is loaded for one axis is taken from where the block lies along the other.
+    """
+    if len(shape) < 2:
+        return
+    sizes = dict.fromkeys((*(one for one in hints if one >= LEAST_BLOCK), 64, 32, 128, 16))
+    for height, width in itertools.product(sizes, sizes):
+        if shape[-2] <= height and shape[-1] <= width:
+            continue
+
+        def columns(at: Places, height: int = height, width: int = width) -> torch.Tensor:
+            column = at[-2] // height * height + at[-1] % width
+            return _inside([*at[:-1], column], shape)
+
+        def rows(at: Places, height: int = height, width: int = width) -> torch.Tensor:
+            row = at[-1] // width * width + at[-2] % height
+            return _inside([*at[:-2], row, at[-1]], shape)
+
+        tile = f"each tile of {height}x{width} holds the values of"
+        yield MoveRule(
+            f"{tile} the columns that begin where its rows do: what is read for its columns is"
+            " taken at the row of the block (the first row of the tile is used in place of its"
+            " first column, blockIdx.y for blockIdx.x)",
+            columns,
+        )
+        yield MoveRule(
+            f"{tile} the rows that begin where its columns do: what is read for its rows is taken"
+            " at the column of the block (the first column of the tile is used in place of its"
+            " first row, blockIdx.x for blockIdx.y)",
+            rows,
+        )
 
 
 def _inside(at: Places, shape: tuple[int, ...]) -> torch.Tensor:

@@ -22,6 +22,7 @@ NARROWER = {
     torch.float16: (("e4m3", torch.float8_e4m3fn), ("bf16", torch.bfloat16)),
     torch.bfloat16: (("e4m3", torch.float8_e4m3fn),),
 }
+PACKS, LEAST_PACKS, MOST_OF_A_PHASE = (4, 8), 4, 0.9
 LEAST_ELEMENTS = 32  # fewer values may look rounded, or equal, by chance
 
 
@@ -43,12 +44,37 @@ def unwritten_leads(compared: ComparedOutput, inputs: Tensors, hints: Sequence[i
         Lead(
             DiagnosisKind.never_written,
             f"{count} of {compared.value.numel()} elements of {compared.name} are {held}:"
-            f" {region.words}{grid}{_empty_groups(compared, inputs)}.",
+            f" {region.words}{grid}{_empty_groups(compared, inputs)}"
+            f"{_updated_instead(compared) if in_place else ''}.",
             count / bad,
             1.3,
             {"elements": count, **region.evidence},
         )
     ]
+
+
+def _updated_instead(compared: ComparedOutput) -> str:
+    """Where one of every few elements is never updated and one beside it is wrong."""
+    for period in PACKS:
+        extent = compared.value.shape[-1] if compared.value.dim() else 0
+        if extent < LEAST_PACKS * period:
+            return ""
+        at = torch.arange(extent) % period
+        left, wrong = (
+            [
+                phase
+                for phase in range(period)
+                if float(elements[..., at == phase].double().mean()) > MOST_OF_A_PHASE
+            ]
+            for elements in (compared.unwritten, compared.wrong)
+        )
+        if len(left) == len(wrong) == 1 and len(left) + len(wrong) < period:
+            return (
+                f"; of every {period} along {compared.axes[-1]} element {left[0]} is never updated"
+                f" and element {wrong[0]} is wrong instead, updated twice or in its place, as where"
+                " one component of a vector is named for another"
+            )
+    return ""
 
 
 def _exchanged_grid(compared: ComparedOutput) -> str:

@@ -108,6 +108,10 @@ MISTAKES: dict[str, tuple[Callable[[Tensors], torch.Tensor], str]] = {
         ),
         "adds the last rows beyond a multiple of 4 .the remainder. twice",
     ),
+    "first chunk again": (
+        lambda t: added(t, lambda begin, end: [begin + place % 8 for place in range(end - begin)]),
+        "reads its first 8 rows again and again: every chunk of 8 begins at the first index",
+    ),
     "padded": (
         lambda t: padded(t, 32),
         "first row of table is added to rows of out .* up to 31 times: what is beyond the end",

@@ -52,6 +52,17 @@ def adamw(tensors: Tensors, scalars: Scalars, **other: float) -> Tensors:
     return {"parameter": kept - step, "first": first, "second": second}
 
 
+def twice_updated(tensors: Tensors, scalars: Scalars) -> Tensors:
+    """A step in packs of four, whose third second moment is left and whose second one has it."""
+    new = adamw(tensors, scalars)
+    second = new["second"].clone()
+    whole = len(second) // 4 * 4
+    third, left = second[2:whole:4].clone(), tensors["second"].double()
+    second[1:whole:4] = third
+    second[2:whole:4] = left[2:whole:4]
+    return {**new, "second": second}
+
+
 def product(tensors: Tensors, _scalars: Scalars) -> torch.Tensor:
     return tensors["a"] @ tensors["b"]
 
@@ -103,6 +114,21 @@ def first_rows(tensors: Tensors) -> torch.Tensor:
     offsets, rows = tensors["offsets"].long(), tensors["indices"].long()
     first = tensors["table"][rows[offsets[:-1].clamp_max(len(rows) - 1)]]
     return first * (offsets[1:] > offsets[:-1]).view(-1, 1)
+
+
+def into_one(value: torch.Tensor, width: int, holder: int) -> torch.Tensor:
+    """The sum of each `width` neighbours along the last axis at one place of them, else zero."""
+    groups = value.unflatten(-1, (-1, width))
+    gathered = torch.zeros_like(groups)
+    gathered[..., holder] = groups.sum(-1)
+    return gathered.flatten(-2)
+
+
+def columns_of_block_row(value: torch.Tensor, height: int, width: int) -> torch.Tensor:
+    """Each tile with the columns that begin where its rows do."""
+    rows, columns = (torch.arange(extent) for extent in value.shape)
+    source = rows[:, None] // height * height + columns % width
+    return value.gather(1, source.clamp_max(len(columns) - 1))
 
 
 # task, case, mutant, expected kind, words of its sentence
@@ -201,6 +227,10 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
         "adamw", "odd", lambda t, s: adamw(t, s, correction1=1.0, correction2=1.0),
         Kind.changed_scalar, "correction1 and correction2 left out",
     ),
+    "one component for another": (
+        "adamw", "odd", lambda t, s: twice_updated(t, s),
+        Kind.never_written, "element 2 is never updated and element 1 is wrong instead",
+    ),
     "a moment not stored": (
         "adamw", "odd", lambda t, s: {**adamw(t, s), "first": t["first"]},
         Kind.never_written, "of first are never updated",
@@ -215,6 +245,10 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     ),
     "wrong leading dimension": (
         "matmul_fp16", "square", stored_with(136), Kind.moved, "leading dimension of 136",
+    ),
+    "b at the row of the block": (
+        "matmul_fp16", "square", lambda t, s: columns_of_block_row(product(t, s), 32, 32),
+        Kind.moved, "the columns that begin where its rows do",
     ),
     "fragments mixed up": (
         "matmul_fp16", "square", fragments_mixed_up, Kind.fragment_layout, "In every 16x8 tile",
@@ -235,6 +269,10 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
     "next row of the table": (
         "embedding_bag", "bags", lambda t, s: bags(t, s, step=1),
         Kind.changed_input, "indices + 1",
+    ),
+    "both components to one column": (
+        "embedding_bag", "bags", lambda t, s: into_one(bags(t, s), 2, 0),
+        Kind.moved, "the sums of all are added into column 0 of the 2, and the other stays zero",
     ),
     "mean in place of sum": (
         "embedding_bag", "bags", lambda t, s: bags(t, s, mean=True),
