@@ -28,6 +28,10 @@ LEAST = 0.4
 SPOILED = 0.05
 ROWS = (16, 32, 64, 128)  # of a tile that has counts of its own
 FEW = 4  # keys that are named one by one
+_TAIL = (
+    " (the tail, what is left over beyond whole tiles or parts, as where their number or size is"
+    " rounded down)"
+)
 GROUP = 8  # keys that such a tile takes or leaves together
 
 
@@ -162,19 +166,29 @@ def _whole_numbers(vector: torch.Tensor) -> torch.Tensor | None:
 
 
 def _words(counts: torch.Tensor) -> str:
-    """`keys 32..63 of every 64 are left out`."""
+    """`keys 32..63 of every 64 are left out`, `the last key (76 of 77) is left out: the tail`."""
     said = []
     for times in counts.unique().tolist():
         if times == 1:
             continue
-        which = _which(counts == times)
+        chosen = counts == times
+        which, is_one = _which(chosen), int(chosen.sum()) == 1
         how = {0: "left out", 2: "counted twice"}.get(int(times), f"counted {int(times)} times")
-        said.append(f"{which} are {how}")
+        tail = _TAIL if times == 0 and _is_at_the_end(chosen) else ""
+        said.append(f"{which} {'is' if is_one else 'are'} {how}{tail}")
     return " and ".join(said)
+
+
+def _is_at_the_end(chosen: torch.Tensor) -> bool:
+    """Whether the last ones are chosen, and no others."""
+    count = int(chosen.sum())
+    return bool(chosen[len(chosen) - count :].all())
 
 
 def _which(chosen: torch.Tensor) -> str:
     keys = chosen.nonzero().flatten().tolist()
+    if len(keys) == 1 and keys[0] == len(chosen) - 1:
+        return f"the last key ({keys[0]} of {len(chosen)})"
     if len(keys) <= FEW:
         return f"{'key' if len(keys) == 1 else 'keys'} {', '.join(map(str, keys))} of {len(chosen)}"
     runs = _runs(keys)

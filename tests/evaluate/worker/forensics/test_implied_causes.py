@@ -91,6 +91,14 @@ ATTENTION_AND_PRODUCTS: dict[str, tuple[str, str, Mutant, str]] = {
         "sdpa_l4", "full", with_weights(counted(1.0 * ((at(128) < 40) | (at(128) >= 56)))),
         "Keys 40..55 of 128 are left out",
     ),
+    "the last keys left out": (
+        "sdpa_l4", "full", with_weights(counted(1.0 * (at(128) < 126))),
+        "126, 127 of 128 are left out (the tail, what is left over beyond whole tiles",
+    ),
+    "the last key left out": (
+        "sdpa_l4", "full", with_weights(counted(1.0 * (at(128) < 127))),
+        "The last key (127 of 128) is left out (the tail",
+    ),
     "other keys in every tile of rows": (
         "sdpa_l4", "full", with_weights(first_tile_left_out), "other keys are left out",
     ),
