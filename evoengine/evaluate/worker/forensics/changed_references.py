@@ -55,6 +55,7 @@ LEAST_PROBED = 16  # wrong elements in a probe that can tell
 PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there is not looked at
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
 LEAST_REDUCTION, LEAST_OF_E4M3 = 0.4, 0.8  # by a rounding
+NO_ROUNDING = 0.003  # of the wrong elements, at which no rounding explains the error
 PARTLY = 0.92  # of the weight of a change that holds for all: others are looked for
 QUICK_S = 0.003  # a window's reference: that of the whole case is then quick as well, mostly
 LARGE_INPUTS = 1 << 21  # elements: to change them takes longer than to compute a window
@@ -149,7 +150,8 @@ class ChangedReferences:
                 continue
             rough = isinstance(change, ChangedStep) and change.is_rough
             share = max(found.share, found.reduction)
-            if rough and is_everywhere and 0.4 < found.size < 2.5 and found.reduction > -1.5:
+            is_like = 0.4 < found.size < 2.5 and found.reduction > -1.5
+            if rough and is_everywhere and is_like and found.no_rounding < NO_ROUNDING:
                 share = max(share, 0.75 - abs(1 - found.size) / 4)
             least = max(LEAST_REDUCTION, 0.0 if isinstance(change, ChangedStep) else change.least)
             if "e4m3" in change.words:  # of which few values make much look alike

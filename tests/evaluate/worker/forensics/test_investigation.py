@@ -376,6 +376,22 @@ def test_noise_that_follows_no_rule_gets_no_explanation() -> None:
     assert [item.kind for item in found.diagnoses] == [Kind.region]
 
 
+def test_an_error_of_the_size_of_a_rounding_is_none_where_a_number_is_infinite() -> None:
+    rounded = summed_in(torch.bfloat16)
+
+    def stale(tensors: Tensors, scalars: Scalars) -> torch.Tensor:
+        """As large an error as a sum in bf16 has, elsewhere, and some numbers that are none."""
+        right = product(tensors, scalars)
+        found = right + (rounded(tensors, scalars) - right).roll(7, 0)
+        found[::9, ::5] = torch.inf
+        return found
+
+    kinds = [item.kind for item in diagnosed("matmul_fp16", "flat", stale).diagnoses]
+    assert Kind.low_precision not in kinds and Kind.not_finite in kinds
+    first = diagnosed("matmul_fp16", "flat", rounded).diagnoses[0]
+    assert first.kind is Kind.low_precision and "bf16" in first.sentence
+
+
 def relaunched(name: str, case: str, *replays: tuple[int, list[torch.Tensor]]) -> Any:
     """Replays of a task with one output, by their poison."""
     (output,) = wrong_call(name, case, product)[0].outputs
