@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy
 
 from evoengine.emulator.check.finding_words import words_of
-from evoengine.emulator.check.findings import AccessCounts, Check, Contention, Finding, SiteCounts
+from evoengine.emulator.check.findings import (
+    AccessCounts,
+    Check,
+    Contention,
+    Finding,
+    FindingKind,
+    SiteCounts,
+    Space,
+)
 from evoengine.emulator.check.shared_arrays import shared_array
 from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import InstructionSite
@@ -18,6 +27,16 @@ from evoengine.emulator.run.host_thread import LaunchFault
 from evoengine.emulator.run.memory import Buffer
 
 ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
+
+
+_IN_ORDER = {
+    FindingKind.READ_AFTER_WRITE: ("write", "read"),
+    FindingKind.WRITE_AFTER_READ: ("read", "write"),
+}
+_LATER_ROUND = (
+    "; a barrier stands between these lines, so the {ahead} is of a later round (of a loop, or a"
+    " call) than the {behind}: a barrier is missing after the {behind} at {line}"
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,31 @@ class LaunchReport:
 
     def describe(self, finding: Finding) -> str:
         """A finding in one line, with the candidate's source lines."""
-        return describe(finding, self.lowered, self.buffers)
+        return describe(finding, self.lowered, self.buffers) + self._later_round(finding)
+
+    def _later_round(self, race: Finding) -> str:
+        """Where a barrier stands between the lines of a race in shared memory, which is said to be
+        missing there: the access that came first is that of a warp which is a round ahead.
+        """
+        names = _IN_ORDER.get(race.kind)
+        if names is None or race.space is not Space.SHARED or race.is_early_read:
+            return ""
+        sites = self.lowered.sites
+        first, second = (sites[one].line for one in (race.other_site, race.site))
+        if not (race.is_between_warps and any(first < line < second for line in self._barriers)):
+            return ""
+        ahead, behind = names
+        return _LATER_ROUND.format(ahead=ahead, behind=behind, line=f"line {second}")
+
+    @cached_property
+    def _barriers(self) -> frozenset[int]:
+        """The lines of barriers of the block."""
+        return frozenset(
+            one.line
+            for node in self.lowered.cfg.nodes
+            for one in node.instructions
+            if one.op in ("bar", "barrier") and not one.has("warp")
+        )
 
 
 def describe(finding: Finding, lowered: LoweredKernel, buffers: Sequence[Buffer]) -> str:

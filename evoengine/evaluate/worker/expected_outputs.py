@@ -20,7 +20,7 @@ from evoengine.evaluate.worker.gate import (
     gate_of,
     nearest_to_limit,
 )
-from evoengine.evaluate.worker.input_rounding import rounding_errors
+from evoengine.evaluate.worker.input_rounding import errors_of_few, rounding_errors
 from evoengine.evaluate.worker.inputs import Tensors, make_inputs
 from evoengine.evaluate.worker.largest_factor import (
     growth_of,
@@ -124,7 +124,7 @@ class ExpectedOutputs:
         tensors = self._drawn(key, factor)
         reference = self._reference(*key, tensors)
         if factor <= 1:
-            return tensors, self._compared(reference, self._trusted(tensors, key[0]))
+            return tensors, self._usual(key, tensors, reference)
         plain = cache(lambda: self._reference(*key, self._drawn(key, 1.0)))
         if has_new_infinities(reference, plain):
             return None
@@ -151,8 +151,15 @@ class ExpectedOutputs:
     def compute(self, case: str, distribution: str, seed: int, tensors: Tensors) -> ExpectedOutput:
         """The expected outputs for `tensors`, the inputs of one set, without any cache."""
         self._refuse_nondeterminism()
-        reference = self._reference(case, distribution, seed, tensors)
-        return self._compared(reference, self._trusted(tensors, case))
+        key = (case, distribution, seed)
+        return self._usual(key, tensors, self._reference(*key, tensors))
+
+    def _usual(self, key: Key, tensors: Tensors, reference: Tensors) -> ExpectedOutput:
+        """What is expected of inputs that are no larger than usual."""
+        few = errors_of_few(
+            self.task, key, tensors, reference, lambda moved: self._reference(*key, moved)
+        )
+        return self._compared(reference, self._trusted(tensors, key[0]), few)
 
     def _trusted(self, tensors: Tensors, case: str) -> dict[str, Tensors]:
         """The outputs of each tier's trusted implementation, in the dtypes of the task."""

@@ -33,6 +33,9 @@ def waves(x):
 def count(x):
     return (x > 0).sum(-1)
 
+def difference(x):
+    return x[0] - x[1]
+
 def gather(x, index, kept):
     return x[index] + kept
 """
@@ -171,3 +174,38 @@ def test_a_gate_allows_the_larger_of_twice_both_errors() -> None:
     assert gate_of(tolerances, None, rounding) == Gate(2.0, 1e-4, 8e-3, 0.8)
     assert gate_of(tolerances, None, None) == Gate(1e-3, 1e-4, 1e-3, 4e-3)
     assert gate_of(tolerances, None, None, 64) == Gate(64e-3, 1e-4, 1e-3, 4e-3)
+
+
+def differences(elements: int) -> Task:
+    """Of two rows of so many elements."""
+    x = {"shape": [2, "N"], "dtype": "float32"}
+    task = task_of("difference", {"x": x}, {"shape": ["N"], "dtype": "float32"})
+    return task.model_copy(update={"cases": {"plain": {"N": elements, "C": 1}}})
+
+
+@pytest.mark.parametrize(
+    ("elements", "is_wider"),
+    [(1, True), (31, True), (32, False)],  # enough for others to make up for one that cancels
+)
+def test_terms_that_cancel_in_an_output_of_a_few_elements_may_have_their_own_errors(
+    tmp_path: Path, elements: int, is_wider: bool
+) -> None:
+    wanted = expected(tmp_path, differences(elements))
+    first = torch.linspace(1, 2, elements, dtype=torch.float32)
+    tensors = {"x": torch.stack([first, first * (1 - 2**-20)])}
+    found = wanted.compute("plain", "normal", 0, tensors)
+    gate = found.gates["it"]["out"]
+    rounded = found.reference["out"] * (1 + 2e-3)  # as far as a unit in the last place of a term
+    check = compare_outputs({"out": rounded.float()}, found, "it", "normal", 0)
+    assert (gate.rel_rmse > 1e-3) is is_wider
+    assert gate.atol == 1e-3
+    assert check.ok is is_wider
+
+
+def test_a_few_elements_of_narrow_inputs_are_not_free(tmp_path: Path) -> None:
+    x = {"shape": [2, "N"], "dtype": "bfloat16"}
+    task = task_of("difference", {"x": x}, {"shape": ["N"], "dtype": "bfloat16"})
+    wanted = expected(tmp_path, task.model_copy(update={"cases": {"plain": {"N": 1, "C": 1}}}))
+    tensors = {"x": torch.tensor([[3.0], [1.0]], dtype=torch.bfloat16)}
+    gate = wanted.compute("plain", "normal", 0, tensors).gates["it"]["out"]
+    assert 1e-3 <= gate.rel_rmse < 0.02
