@@ -14,11 +14,15 @@ from evoengine.records import DiagnosisKind
 
 WIDTHS = (2, 4, 8)
 LEAST_SHARE = 0.95
+LEAST_ZEROS = 0.3  # of the wrong elements: else nothing is looked at more closely
 
 
 def gathered_leads(compared: ComparedOutput) -> Iterator[Lead]:
     """Groups of neighbours along the last axis whose sum stands at one place of each group."""
     if not compared.value.dim():
+        return
+    zeros = int(((compared.value == 0) & compared.bad).count_nonzero())
+    if zeros < LEAST_ZEROS * int(compared.bad.count_nonzero()):
         return
     extent = compared.value.shape[-1]
     for width in (one for one in WIDTHS if extent % one == 0):

@@ -53,18 +53,22 @@ def unwritten_leads(compared: ComparedOutput, inputs: Tensors, hints: Sequence[i
     ]
 
 
+def _share_of(elements: torch.Tensor) -> float:
+    """The share of bools that hold."""
+    return int(elements.count_nonzero()) / max(1, elements.numel())
+
+
 def _updated_instead(compared: ComparedOutput) -> str:
     """Where one of every few elements is never updated and one beside it is wrong."""
     for period in PACKS:
         extent = compared.value.shape[-1] if compared.value.dim() else 0
         if extent < LEAST_PACKS * period:
             return ""
-        at = torch.arange(extent) % period
         left, wrong = (
             [
                 phase
                 for phase in range(period)
-                if float(elements[..., at == phase].double().mean()) > MOST_OF_A_PHASE
+                if _share_of(elements[..., phase::period]) > MOST_OF_A_PHASE
             ]
             for elements in (compared.unwritten, compared.wrong)
         )
