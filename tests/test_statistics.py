@@ -232,6 +232,7 @@ def raced(*groups: tuple[float, float], case: str = "plain") -> RaceTiming:
     ("timings", "plain"),
     [
         ([raced((9.0, 10.0), (9.2, 10.0))], True),
+        ([raced((11.0, 10.0), (10.8, 10.0))], True),
         ([raced((10.2, 10.0), (10.3, 10.0))], True),  # to lose takes less than to win
         ([raced((9.8, 10.0), (9.7, 10.0))], False),
         ([raced((10.1, 10.0), (10.3, 10.0))], False),

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy
 
+from evoengine.emulator.analyse.control_flow_graph import waits_for_block
 from evoengine.emulator.check.finding_words import words_of
 from evoengine.emulator.check.findings import (
     AccessCounts,
@@ -94,12 +95,8 @@ class LaunchReport:
     @cached_property
     def _barriers(self) -> frozenset[int]:
         """The lines of barriers of the block."""
-        return frozenset(
-            one.line
-            for node in self.lowered.cfg.nodes
-            for one in node.instructions
-            if one.op in ("bar", "barrier") and not one.has("warp")
-        )
+        ends = (node.last for node in self.lowered.cfg.nodes)
+        return frozenset(it.line for it in ends if it is not None and waits_for_block(it))
 
 
 def describe(finding: Finding, lowered: LoweredKernel, buffers: Sequence[Buffer]) -> str:

@@ -82,6 +82,10 @@ class ControlFlowGraph:
 
 def suspends(instruction: Instruction) -> bool:
     """Whether a warp may be suspended at this instruction so that others run."""
-    if instruction.op in ("bar", "barrier"):
-        return not instruction.has("warp") and not instruction.has("arrive")
-    return instruction.op == "yield"
+    return waits_for_block(instruction) or instruction.op == "yield"
+
+
+def waits_for_block(instruction: Instruction) -> bool:
+    """Whether it is a barrier of the block at which a warp waits."""
+    is_barrier = instruction.op in ("bar", "barrier")
+    return is_barrier and not instruction.has("warp") and not instruction.has("arrive")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evoengine.emulator.device import Checks, Emulator
-from evoengine.emulator.front.clang import compile_cuda
+from tests.emulator.check.described_kernel import described
 
 KERNEL = """
 __device__ __noinline__ float total(float value, float* slots) {
@@ -29,24 +28,9 @@ BARRIER = "__syncthreads();"
 def test_the_round_is_said_where_a_barrier_stands_between_the_lines(
     inside: str, is_later: bool
 ) -> None:
-    text = KERNEL.replace("INSIDE", inside)
-    compiled = compile_cuda(text, name="k.cu", macros={}, arch="sm_90", kernels=["k"])
-    emulator = Emulator(target="h200", threads=1)
-    try:
-        out = emulator.memory.allocate(4 * 128, "out")
-        report = emulator.load(compiled.ptx).launch(
-            compiled.functions["k"],
-            grid=(1, 1, 1),
-            block=(128, 1, 1),
-            args=[out.to_bytes(8, "little")],
-            shared_bytes=0,
-            checks=Checks(),
-        )
-    finally:
-        emulator.close()
-    described = [report.describe(found) for found in report.findings]
-    races = [line for line in described if line.startswith("race")]
-    assert races, described
+    found = described(KERNEL.replace("INSIDE", inside), "k", 128)
+    races = [line for line in found if line.startswith("race")]
+    assert races, found
     said = [line for line in races if "is of a later round" in line]
     assert bool(said) is is_later, races
     if is_later:

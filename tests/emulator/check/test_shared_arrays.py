@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evoengine.emulator.check.shared_arrays import shared_array, source_name
-from evoengine.emulator.device import Checks, Emulator
-from evoengine.emulator.front.clang import compile_cuda
+from tests.emulator.check.described_kernel import described
 
 KERNEL = """
 __device__ float first(float x) {
@@ -48,22 +47,7 @@ def test_the_array_is_the_last_that_begins_before() -> None:
 
 
 def test_a_race_names_the_array() -> None:
-    source = KERNEL.replace("RACE", "")
-    compiled = compile_cuda(source, name="k.cu", macros={}, arch="sm_90", kernels=["k<64>"])
-    emulator = Emulator(target="h200", threads=1)
-    try:
-        out = emulator.memory.allocate(256, "out")
-        report = emulator.load(compiled.ptx).launch(
-            compiled.functions["k<64>"],
-            grid=(1, 1, 1),
-            block=(64, 1, 1),
-            args=[out.to_bytes(8, "little")],
-            shared_bytes=256,
-            checks=Checks(),
-        )
-    finally:
-        emulator.close()
-    said = [report.describe(found) for found in report.findings]
+    said = described(KERNEL.replace("RACE", ""), "k<64>", 64, shared_bytes=256)
     assert any(
         "no __syncthreads() between" in line and " of keys (shared+" in line for line in said
     )

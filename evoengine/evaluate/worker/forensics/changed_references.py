@@ -151,7 +151,7 @@ class ChangedReferences:
             rough = isinstance(change, ChangedStep) and change.is_rough
             share = max(found.share, found.reduction)
             is_like = 0.4 < found.size < 2.5 and found.reduction > -1.5
-            if rough and is_everywhere and is_like and found.no_rounding < NO_ROUNDING:
+            if rough and is_everywhere and is_like and self._may_be_rounding(change):
                 share = max(share, 0.75 - abs(1 - found.size) / 4)
             least = max(LEAST_REDUCTION, 0.0 if isinstance(change, ChangedStep) else change.least)
             if "e4m3" in change.words:  # of which few values make much look alike
@@ -174,6 +174,10 @@ class ChangedReferences:
                 )
         if best is not None:
             yield best
+
+    def _may_be_rounding(self, change: ChangedInputs | ChangedStep) -> bool:
+        changed = self._changed(change, self._window)
+        return changed is not None and self._explained.no_rounding(changed) < NO_ROUNDING
 
     def _of_not_numbers(self) -> Iterator[Lead]:
         steps = steps_in_order(self._recorded())

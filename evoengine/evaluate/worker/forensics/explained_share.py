@@ -31,15 +31,13 @@ class Explained:
     `share` of the wrong elements equals it within the gate; `spoiled` of the right ones does not,
     at least CONTRADICTED where they say that it is not the cause.
     `reduction` is the share of the squared error of wrong elements that it takes away, `size` the
-    RMS of its own error over that of the output, everywhere. `no_rounding` is the share of the
-    wrong elements that no rounding makes wrong: not finite where it is, or not zero where it is.
+    RMS of its own error over that of the output, everywhere.
     """
 
     share: float
     spoiled: float
     reduction: float
     size: float
-    no_rounding: float
 
 
 class ExplainedShare:
@@ -123,14 +121,13 @@ class ExplainedShare:
 
     def of(self, found: Tensors) -> Explained:
         """What `found`, cut outputs by name, explains."""
-        explained = right = spoiled = no_rounding = 0
+        explained = right = spoiled = 0
         left = error = own = whole = fitted = fit = 0.0
         for one in self._outputs:
             value, other = self._values[one.name], found[one.name]
             near = matching(value, other, one.gate, one.dtype, self._usual[one.name])
             wrong, bad = self._wrong[one.name], self._bad[one.name]
             explained += int((near & wrong).sum())
-            no_rounding += int((wrong & _is_no_rounding(value, other)).sum())
             right += int((~bad).sum())
             spoiled += int((~near & ~bad).sum())
             scale = self._usual[one.name] or 1.0
@@ -164,8 +161,18 @@ class ExplainedShare:
             of_right,
             1 - left / error if error else 0.0,
             (own / whole) ** 0.5 if whole else 0.0,
-            no_rounding / max(1, self.bad),
         )
+
+    def no_rounding(self, found: Tensors) -> float:
+        """The share of the wrong elements that cannot be those of `found`, computed in the same low
+        precision in another order: they are not finite where it is, or not zero where it is.
+        """
+        count = 0
+        for one in self._outputs:
+            value, other = self._values[one.name], found[one.name]
+            cannot_be = (~value.isfinite() & other.isfinite()) | ((other == 0) & (value != 0))
+            count += int((self._wrong[one.name] & cannot_be).sum())
+        return count / max(1, self.bad)
 
     def _is_seen_in_right_ones(self, found: Tensors) -> bool:
         """Whether the errors of right elements follow what `found` changes there, or nothing can be
@@ -201,11 +208,6 @@ class ExplainedShare:
             )
             explained += int((near & self._wrong[one.name]).sum())
         return explained / max(1, self.bad)
-
-
-def _is_no_rounding(value: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """Where `value` cannot be `other`, computed in the same low precision in another order."""
-    return (~value.isfinite() & other.isfinite()) | ((other == 0) & (value != 0))
 
 
 def _rms(values: torch.Tensor) -> float:

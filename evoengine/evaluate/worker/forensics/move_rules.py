@@ -104,14 +104,19 @@ def _turned_tiles(shape: tuple[int, ...]) -> Iterator[MoveRule]:
         yield MoveRule(words, move, is_of_all=True)
 
 
-def _exchanged_blocks(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[MoveRule]:
-    """Tile (i, j) in the place of tile (j, i)."""
+def _block_sizes(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Heights and widths of tiles of which the last two axes have several."""
     if len(shape) < 2:
         return
     sizes = dict.fromkeys((*(one for one in hints if one >= LEAST_BLOCK), 64, 32, 128, 16))
     for height, width in itertools.product(sizes, sizes):
-        if shape[-2] <= height and shape[-1] <= width:
-            continue
+        if shape[-2] > height or shape[-1] > width:
+            yield height, width
+
+
+def _exchanged_blocks(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[MoveRule]:
+    """Tile (i, j) in the place of tile (j, i)."""
+    for height, width in _block_sizes(shape, hints):
 
         def move(at: Places, height: int = height, width: int = width) -> torch.Tensor:
             row = at[-1] // width * height + at[-2] % height
@@ -129,12 +134,7 @@ def _diagonal_blocks(shape: tuple[int, ...], hints: Sequence[int]) -> Iterator[M
     """Tile (i, j) with what belongs to the same place along rows as along columns, or the reverse:
     what is loaded for one axis is taken from where the block lies along the other.
     """
-    if len(shape) < 2:
-        return
-    sizes = dict.fromkeys((*(one for one in hints if one >= LEAST_BLOCK), 64, 32, 128, 16))
-    for height, width in itertools.product(sizes, sizes):
-        if shape[-2] <= height and shape[-1] <= width:
-            continue
+    for height, width in _block_sizes(shape, hints):
 
         def columns(at: Places, height: int = height, width: int = width) -> torch.Tensor:
             column = at[-2] // height * height + at[-1] % width

@@ -72,7 +72,7 @@ def _updated_instead(compared: ComparedOutput) -> str:
             ]
             for elements in (compared.unwritten, compared.wrong)
         )
-        if len(left) == len(wrong) == 1 and len(left) + len(wrong) < period:
+        if len(left) == len(wrong) == 1:
             return (
                 f"; of every {period} along {compared.axes[-1]} element {left[0]} is never updated"
                 f" and element {wrong[0]} is wrong instead, updated twice or in its place, as where"

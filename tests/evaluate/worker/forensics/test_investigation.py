@@ -228,7 +228,7 @@ PLANTED: dict[str, tuple[str, str, Mutant, Kind, str]] = {
         Kind.changed_scalar, "correction1 and correction2 left out",
     ),
     "one component for another": (
-        "adamw", "odd", lambda t, s: twice_updated(t, s),
+        "adamw", "odd", twice_updated,
         Kind.never_written, "element 2 is never updated and element 1 is wrong instead",
     ),
     "a moment not stored": (

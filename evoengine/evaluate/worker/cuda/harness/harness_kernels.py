@@ -8,7 +8,7 @@ from importlib import resources
 import cupy
 from cupy_backends.cuda.api import driver
 
-from evoengine.evaluate.worker.cuda.harness.launch_arguments import LaunchArguments, Value
+from evoengine.evaluate.worker.cuda.harness.launch_arguments import LaunchArguments
 
 THREADS = 256
 SCRUB_THREADS = 1024
@@ -59,35 +59,37 @@ class HarnessKernels:
         # one block takes a whole multiprocessor
         self._module.get_function("scrub").max_dynamic_shared_size_bytes = self._shared_bytes
         # of launches that are always the same
-        self._scrubbed = LaunchArguments([c_int(self._shared_bytes // 4), c_uint(0)])
-        self._scrubbed_registers = LaunchArguments([c_uint(0)])
-        self._scrubbed_local = LaunchArguments([c_uint(0), _NOWHERE])
-        self._no_arguments = LaunchArguments([])
+        self._scrubbed = LaunchArguments(c_int(self._shared_bytes // 4), c_uint(0))
+        self._scrubbed_registers = LaunchArguments(c_uint(0))
+        self._scrubbed_local = LaunchArguments(c_uint(0), _NOWHERE)
+        self._no_arguments = LaunchArguments()
 
     def deal(self, slots: int, count: int) -> None:
         """Writes `count` slots whole, buffers and guards; see Slot in kernels.cu.
 
         `slots` is the address of their table.
         """
-        self._launch("deal", (BLOCKS_PER_SLOT, count), THREADS, _arguments(c_uint64(slots)))
+        self._launch("deal", (BLOCKS_PER_SLOT, count), THREADS, LaunchArguments(c_uint64(slots)))
 
     def unmask(self, buffers: int, count: int) -> None:
         """Takes away what `deal` has masked `count` buffers with; see Masked in kernels.cu.
 
         `buffers` is the address of their table.
         """
-        self._launch("unmask", (BLOCKS_PER_SLOT, count), THREADS, _arguments(c_uint64(buffers)))
+        self._launch(
+            "unmask", (BLOCKS_PER_SLOT, count), THREADS, LaunchArguments(c_uint64(buffers))
+        )
 
     def audit(self, slots: int, count: int, flags: int) -> None:
         """Adds 1 to flags[i] (uint32, 0 before) if an input changed, 2 if its guards did."""
-        arguments = _arguments(c_uint64(slots), c_uint64(flags))
+        arguments = LaunchArguments(c_uint64(slots), c_uint64(flags))
         self._launch("audit", (BLOCKS_PER_SLOT, count), THREADS, arguments)
 
     def compare(self, comparisons: int, count: int, figures: int) -> None:
         """Adds up the figures (0 before) of `count` comparisons; see Comparison and Figures in
         kernels.cu.
         """
-        arguments = _arguments(c_uint64(comparisons), c_uint64(figures))
+        arguments = LaunchArguments(c_uint64(comparisons), c_uint64(figures))
         self._launch("compare", (BLOCKS_PER_COMPARISON, count), THREADS, arguments)
 
     def touch(self, spans: int, count: int) -> None:
@@ -95,22 +97,22 @@ class HarnessKernels:
 
         `spans` is the address of their table.
         """
-        arguments = _arguments(c_uint64(spans), _NOWHERE)
+        arguments = LaunchArguments(c_uint64(spans), _NOWHERE)
         self._launch("touch", (BLOCKS_PER_SLOT, count), THREADS, arguments)
 
     def read_often(self, address: int, size: int, times: int) -> None:
         """Reads `size` bytes from `address` on, `times` times, past L1."""
-        arguments = _arguments(c_uint64(address), c_uint64(size), c_int(times), _NOWHERE)
+        arguments = LaunchArguments(c_uint64(address), c_uint64(size), c_int(times), _NOWHERE)
         self._launch("read_often", (self._multiprocessors * 8, 1), THREADS, arguments)
 
     def demote(self, spans: int, count: int) -> None:
         """Takes the protection of L2 hints from the lines of `count` spans."""
-        self._launch("demote", (BLOCKS_PER_SLOT, count), THREADS, _arguments(c_uint64(spans)))
+        self._launch("demote", (BLOCKS_PER_SLOT, count), THREADS, LaunchArguments(c_uint64(spans)))
 
     def flush(self, address: int, size: int) -> None:
         """Overwrites a buffer larger than L2, which evicts everything else."""
         grid = (self._multiprocessors * 8, 1)
-        arguments = _arguments(c_uint64(address), c_uint64(size), c_uint(0))
+        arguments = LaunchArguments(c_uint64(address), c_uint64(size), c_uint(0))
         self._launch("flush", grid, THREADS, arguments)
 
     def scrub(self, local_bytes: int) -> None:
@@ -135,7 +137,7 @@ class HarnessKernels:
 
     def stamp(self, address: int) -> None:
         """Writes the device's clock, in nanoseconds, as uint64 to `address`."""
-        self._launch("stamp", (1, 1), 1, _arguments(c_uint64(address)))
+        self._launch("stamp", (1, 1), 1, LaunchArguments(c_uint64(address)))
 
     def _launch(
         self,
@@ -149,10 +151,6 @@ class HarnessKernels:
         driver.launchKernel(
             function, *grid, 1, threads, 1, 1, shared_bytes, stream, arguments.address, 0
         )
-
-
-def _arguments(*values: Value) -> LaunchArguments:
-    return LaunchArguments(values)
 
 
 def _local_scrub(size: int) -> str:

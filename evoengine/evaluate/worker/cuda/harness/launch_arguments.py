@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 Value: TypeAlias = "ctypes._SimpleCData[Any]"
@@ -12,7 +11,7 @@ Value: TypeAlias = "ctypes._SimpleCData[Any]"
 class LaunchArguments:
     """An array of pointers to values; it keeps the values."""
 
-    def __init__(self, values: Sequence[Value]) -> None:
+    def __init__(self, *values: Value) -> None:
         """`values` are in the order of the kernel's parameters."""
         self._values = values
         self._array = (ctypes.c_void_p * max(1, len(values)))(*map(ctypes.addressof, values))

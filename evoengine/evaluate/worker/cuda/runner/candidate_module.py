@@ -140,7 +140,7 @@ def _variable(module: Module, name: str) -> tuple[int, int]:
 
 
 def _arguments(launch: BoundLaunch, pointers: Pointers) -> LaunchArguments:
-    return LaunchArguments([_value(argument, pointers) for argument in launch.args])
+    return LaunchArguments(*(_value(argument, pointers) for argument in launch.args))
 
 
 def _value(argument: BufferArgument | ScalarArgument, pointers: Pointers) -> Value:
