@@ -28,10 +28,8 @@ search(const float* __restrict__ points, const float* __restrict__ centroids, Pa
     const int first = blockIdx.x * TILE;
 
     Packed least[2] = {~0ull, ~0ull};
-    float squares[2][2];   // points ty and ty + 16, centroids tx and tx + 16
+    float squares[2][2] = {};   // points ty and ty + 16, centroids tx and tx + 16
     for (int start = blockIdx.y * TILE; start < K; start += gridDim.y * TILE) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) squares[i / 2][i % 2] = 0.0f;
         for (int d0 = 0; d0 < D; d0 += DEPTH) {
             for (int i = thread; i < TILE * DEPTH; i += 256) {
                 const int r = i / DEPTH, d = i % DEPTH;
@@ -58,6 +56,7 @@ search(const float* __restrict__ points, const float* __restrict__ centroids, Pa
                 // squares are not negative, so their bits have the order of the numbers
                 const Packed packed = Packed(__float_as_uint(squares[i][j])) << 32 | unsigned(id);
                 if (id < K) least[i] = min(least[i], packed);
+                squares[i][j] = 0.0f;
             }
     }
 #pragma unroll
