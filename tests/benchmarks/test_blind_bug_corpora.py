@@ -38,6 +38,7 @@ MANIFESTS = {
         "bugs_eleventh",
         "bugs_twelfth",
         "bugs_thirteenth",
+        "bugs_fourteenth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -102,6 +103,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_eleventh", 50, 5, 0),
         ("bugs_twelfth", 40, 3, 0),
         ("bugs_thirteenth", 40, 3, 0),
+        ("bugs_fourteenth", 41, 5, 5),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -131,6 +133,7 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         "bugs_eleventh",
         "bugs_twelfth",
         "bugs_thirteenth",
+        "bugs_fourteenth",
     ],
 )
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
