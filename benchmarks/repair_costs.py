@@ -22,6 +22,7 @@ from evoengine.candidate.arch import limits_of
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.repair_search import FoundRepairs, RepairSearch
 from evoengine.evaluate.repair.repaired_verdict import wrong_inputs
+from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.search.make_executor import find_device, make_executor
 
 USUAL = (
@@ -49,7 +50,7 @@ async def searched(
         if wrong is None:
             return None
         limits = limits_of(started.environment)
-        search = RepairSearch(executor.compiler, executor.device, limits)
+        search = RepairSearch(Workbench(executor.compiler, executor.device), limits)
         return await search.find(candidate, wrong, seconds, lambda _: None, sentences_of(verdict))
     finally:
         await executor.close()

@@ -455,7 +455,7 @@ class ErrorMap(Frozen):
 
 
 class Forensics(Frozen):
-    """What was found out about one wrong call of a candidate, most telling first."""
+    """What was found out about one wrong call of a candidate, or its fault, most telling first."""
 
     case: str  # of the verdict, or a small version of one (task/small_cases.py)
     distribution: str = ""

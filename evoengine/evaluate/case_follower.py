@@ -37,19 +37,19 @@ class CaseFollower:
         self._task_path = task_path
         self._compiler = compiler
         self._limits = limits
-        self._device = device
+        self.device = device
         self._limit_s = limit_s
         self._is_started = False
 
     async def start(self) -> None:
         """Starts the emulator, which takes seconds of a core, unless it runs; raises EvoError."""
         if not self._is_started:
-            await self._device.start(self._task, self._task_path)
+            await self.device.start(self._task, self._task_path)
             self._is_started = True
 
     async def close(self) -> None:
         """Ends the emulator's processes."""
-        await self._device.close()
+        await self.device.close()
 
     async def follow(self, candidate: Candidate, is_wanted: Callable[[], bool]) -> FollowedCases:
         """What is found on the cases of `candidate`; no case is begun once it is not wanted."""
@@ -78,7 +78,7 @@ class CaseFollower:
                         purpose=Purpose.checked_mode,
                         upcoming=tuple(cases[number + 1 :]),
                     )
-                    report = await self._device.run(job, _no_progress)
+                    report = await self.device.run(job, _no_progress)
                     if run := _run_in(report):
                         runs[case.plan.case] = run
                     if report.status is not Status.correct:

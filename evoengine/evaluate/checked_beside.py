@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from evoengine.candidate.arch import limits_of
@@ -20,6 +21,7 @@ from evoengine.evaluate.case_follower import CaseFollower
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.followed_cases import FollowedCases
+from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.protocols import Device, Report
 from evoengine.records import Environment
 from evoengine.task.schema import Task
@@ -124,11 +126,7 @@ class CheckedBeside:
         others = [item for item in self._waiting if not item.is_awaited and not item.waits_briefly]
         for old in others[:-MOST_WAITING]:
             self._forget(old)
-        if self._idle:
-            # the last one that was used has started
-            serving = asyncio.create_task(self._serve(self._idle.pop()))
-            self._serving.add(serving)
-            serving.add_done_callback(self._serving.discard)
+        self._serve_waiting()
 
     def drop(self, candidate: Candidate) -> None:
         """Takes `candidate`, which takes no place, out of the queue; no case of it is begun."""
@@ -163,6 +161,20 @@ class CheckedBeside:
             self.drop(candidate)
             return None
 
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[Workbench | None]:
+        """An emulator that follows nothing meanwhile; None where all are busy, or none works."""
+        if self._problem or not self._idle:
+            yield None
+            return
+        follower = self._idle.pop()
+        try:
+            await self._start(follower)
+            yield None if self._problem else Workbench(self._compiler, follower.device)
+        finally:
+            self._idle.append(follower)
+            self._serve_waiting()
+
     async def close(self) -> None:
         """Ends every process."""
         serving, self._idle = [*self._serving], []
@@ -193,6 +205,14 @@ class CheckedBeside:
         self._waiting.remove(chosen)
         return chosen
 
+    def _serve_waiting(self) -> None:
+        """Lets an emulator that is free follow those that wait."""
+        if self._waiting and self._idle:
+            # the last one that was used has started
+            serving = asyncio.create_task(self._serve(self._idle.pop()))
+            self._serving.add(serving)
+            serving.add_done_callback(self._serving.discard)
+
     async def _serve(self, follower: CaseFollower) -> None:
         """Follows candidates on one emulator until none waits."""
         while self._waiting:
@@ -213,14 +233,18 @@ class CheckedBeside:
         self._idle.append(follower)
 
     async def _follow(self, follower: CaseFollower, asked: _Asked) -> FollowedCases:
+        await self._start(follower)
+        if self._problem:
+            return FollowedCases(problem=self._problem)
+        return await follower.follow(asked.candidate, lambda: asked.wanted)
+
+    async def _start(self, follower: CaseFollower) -> None:
+        """Starts an emulator, unless none of them works."""
         if not self._problem:
             try:
                 await follower.start()
             except EvoError as error:
                 self._problem = str(error).strip().partition("\n")[0]
-        if self._problem:
-            return FollowedCases(problem=self._problem)
-        return await follower.follow(asked.candidate, lambda: asked.wanted)
 
 
 def _key_of(candidate: Candidate) -> tuple[str, str]:

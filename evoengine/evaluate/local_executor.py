@@ -7,6 +7,7 @@ import itertools
 import re
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from evoengine.evaluate.compile_candidate import (
 from evoengine.evaluate.diagnosed_report import diagnosed
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.evaluate.repair.repair_search import RepairSearch
-from evoengine.evaluate.repair.repaired_verdict import with_repair
+from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
+from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.scoring import race_of, verdict_of
 from evoengine.evaluate.stored_baselines import StoredBaselines, as_measured
 from evoengine.evaluate.told_fault import CAUSED, WAIT_S, with_fault
@@ -209,14 +211,7 @@ class LocalExecutor:
         report = await self._with_fault(report, candidate, progress)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         verdict = verdict.model_copy(update={"checked_problem": problem})
-        if self.repair_s > 0:
-            verdict = await with_repair(
-                verdict,
-                candidate,
-                RepairSearch(self.compiler, self.device, limits),
-                self.repair_s,
-                progress,
-            )
+        verdict = await self._repaired(verdict, candidate, limits, progress)
         verdict = _with_user_file_name(verdict, candidate)
         return self._finish(
             verdict, started, compiled, {**phases_s, **report.phases_s, **verdict.phases_s}
@@ -276,6 +271,16 @@ class LocalExecutor:
         found = with_fault(report, await self.beside.fault(candidate, WAIT_S))
         waited = {**report.phases_s, "checked": time.monotonic() - since}
         return found.model_copy(update={"phases_s": waited})
+
+    async def _repaired(
+        self, verdict: Verdict, candidate: Candidate, limits: DeviceLimits, progress: Progress
+    ) -> Verdict:
+        """`verdict` with the change that makes a wrong candidate right, if it is looked for."""
+        if self.repair_s <= 0 or wrong_inputs(verdict) is None:
+            return verdict
+        async with nullcontext() if self.beside is None else self.beside.lent() as emulator:
+            search = RepairSearch(Workbench(self.compiler, self.device), limits, emulator)
+            return await with_repair(verdict, candidate, search, self.repair_s, progress)
 
     async def race(
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress

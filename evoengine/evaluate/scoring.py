@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from evoengine.evaluate.device.worker_protocol import HOLDER, NEWCOMER
+from evoengine.evaluate.told_fault import findings_of
 from evoengine.protocols import RaceReport, Report
 from evoengine.records import (
     CaseModel,
@@ -42,7 +43,7 @@ def verdict_of(report: Report, task: Task, tier: str) -> Verdict:
         modelled=report.modelled,
         is_coarse=report.is_coarse,
         gpu_state=report.gpu_state,
-        forensics=report.forensics,
+        forensics=findings_of(report),
     )
 
 

@@ -1,5 +1,7 @@
-"""What checked mode on the emulator finds on a candidate that failed on a GPU, in front of what its
-verdict says of it.
+"""What checked mode on the emulator finds, as the first finding of a verdict.
+
+Of a candidate that failed on a GPU it comes in front of what its verdict says of it; of a fault it
+is the reason, too, so that the findings of every wrong kernel are in one place.
 
 A GPU shows that an output is wrong, or that memory outside the buffers was touched. The emulator
 names the lines of a race, of an access out of bounds, of a copy that was not waited for.
@@ -20,9 +22,19 @@ def with_fault(report: Report, fault: Report | None) -> Report:
     """`report` on a candidate that failed, with `fault`, the emulator's report, told first."""
     if fault is None:
         return report
-    told = Diagnosis(kind=DiagnosisKind.fault, sentence=fault.reason, share=0.0)
     known = report.forensics or Forensics(case=_case_of(fault))
-    return report.model_copy(update={"forensics": known.behind(told)})
+    return report.model_copy(update={"forensics": known.behind(_told(fault))})
+
+
+def findings_of(report: Report) -> Forensics | None:
+    """The findings of a report; that of a fault on a case is its reason."""
+    if report.status is not Status.fault or all(check.ok for check in report.checks):
+        return report.forensics
+    return Forensics(case=_case_of(report), diagnoses=(_told(report),))
+
+
+def _told(fault: Report) -> Diagnosis:
+    return Diagnosis(kind=DiagnosisKind.fault, sentence=fault.reason, share=0.0)
 
 
 def _case_of(fault: Report) -> str:

@@ -194,8 +194,11 @@ def _reason_and_detail(verdict: Verdict, task: Task) -> tuple[str, str]:
 
 def diagnosis_lines(verdict: Verdict, task: Task) -> Iterator[str]:
     """What forensics found out, whole sentences up to MAX_DIAGNOSIS_WORDS words together; the first
-    one names a small case that the prompt does not have. A fault names its own.
+    one names a small case that the prompt does not have. A fault names its own, and where it ends
+    the verdict it is the reason, which is not told twice.
     """
+    if verdict.status is Status.fault:
+        return
     left, found = MAX_DIAGNOSIS_WORDS, verdict.forensics
     small = found.case if found is not None and is_small(found.case) else ""
     for item in found.diagnoses if found is not None else ():

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evoengine.records import Environment
+from evoengine.records import Environment, Status
 from evoengine.report import format
 from evoengine.report.case_tables import (
     activity_lines,
@@ -29,7 +29,8 @@ def verdict_report(row: VerdictFigures) -> RenderableType:
     parts: list[RenderableType] = [_verdict_head(row)]
     if any(case.input_sets for case in row.cases):
         parts.append(section(checks_table(row.cases)))
-    if row.forensics is not None:
+    # the reason and the detail have all that is known of a fault
+    if row.forensics is not None and row.status is not Status.fault:
         parts.append(section(forensics_section(row.forensics)))
     if any(case.checked_for for case in row.cases):
         parts.append(section(checked_mode_table(row.cases)))

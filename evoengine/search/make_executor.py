@@ -21,8 +21,8 @@ from evoengine.search.references import reference_digests
 from evoengine.task.schema import Task
 
 # Of a verdict that no search asked for: an emulator of 2 cores tries about a thousand changes in
-# that time (docs/measurements/diagnoses.md). A GPU costs more by the second, and a change that
-# breaks its context half a second.
+# that time (docs/measurements/diagnoses.md). A GPU costs more by the second, and beside it an
+# emulator with more cores tries them.
 REPAIR_S, REPAIR_EMULATED_S = 20.0, 40.0
 # one core is left to the event loop and the worker
 COMPILERS = max(1, min(16, (os.cpu_count() or 2) - 1))

@@ -550,3 +550,35 @@ def test_an_unsupported_specialisation_is_the_problem_of_its_own_case(tmp_path: 
     assert verified.checked_problem.endswith("followed on 1 of 3 cases")
     followed = {check.case for check in verified.checks if check.checked is not None}
     assert followed == {"small"}
+
+
+def test_an_emulator_that_is_lent_follows_nothing_until_it_is_back(tmp_path: Path) -> None:
+    async def lent() -> tuple[bool, bool, list[str], str]:
+        async with Bench(tmp_path) as bench:
+            async with bench.beside.lent() as bench_of_one:
+                assert bench_of_one is not None
+                is_it = bench_of_one.device is bench.emulator
+                async with bench.beside.lent() as other:
+                    none_left = other is None
+                bench.beside.begin(candidate(CLEAN))
+                await asyncio.sleep(0.1)
+                meanwhile = [*bench.gpu.events]
+            return (
+                is_it,
+                none_left,
+                meanwhile,
+                (await bench.beside.result(candidate(CLEAN))).problem,
+            )
+
+    assert kept().run(lent()) == (True, True, [], "")
+
+
+def test_where_no_emulator_works_none_is_lent(tmp_path: Path) -> None:
+    def none(arch: str) -> Device:
+        raise DeviceError("no such emulator")
+
+    async def lent() -> object:
+        async with Bench(tmp_path, make_device=none) as bench, bench.beside.lent() as found:
+            return found
+
+    assert kept().run(lent()) is None

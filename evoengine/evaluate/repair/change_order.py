@@ -16,6 +16,7 @@ from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
 from evoengine.evaluate.repair.change_weights import COUNT_POWER, weight
 from evoengine.evaluate.repair.condition_changes import condition_changes
+from evoengine.evaluate.repair.conversion_changes import conversion_changes
 from evoengine.evaluate.repair.coordinate_changes import coordinate_changes
 from evoengine.evaluate.repair.counter_changes import counter_changes
 from evoengine.evaluate.repair.coupled_changes import coupled_changes
@@ -66,6 +67,7 @@ _CODE_CHANGES = (
     like_statement_changes,
     part_changes,
     counter_changes,
+    conversion_changes,
     like_part_changes,
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from evoengine.protocols import CompiledCase
 from evoengine.records import CaseCheck
 from evoengine.task.schema import Task
-from evoengine.task.small_cases import versions
+from evoengine.task.small_cases import is_small, smaller_versions, versions
 
 MOST_CASES = 4  # that are looked at, the smallest first
 MUCH_SMALLER = 0.7  # of the size: with less to gain nothing is looked for
@@ -24,6 +24,11 @@ def smaller_cases(task: Task, case: str) -> list[str]:
     most = MUCH_SMALLER * _size(task, case)
     smaller = [name for name in known if name != case and _size(task, name) < most]
     return sorted(smaller, key=lambda name: _size(task, name))[:MOST_CASES]
+
+
+def has_no_smaller(task: Task, case: str) -> bool:
+    """Whether `case` is a small case, or a shown one that has no smaller version."""
+    return is_small(case) or not smaller_versions(task, case)
 
 
 def first_wrong(cases: Sequence[CompiledCase], checks: Sequence[CaseCheck]) -> str | None:

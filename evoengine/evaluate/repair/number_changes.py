@@ -14,6 +14,20 @@ INFINITIES = ("__int_as_float(0xff800000)", "__int_as_float(0x7f800000)")
 _LARGE = 1e4  # a number that stands for infinity
 _NEAREST = 2  # variables, the last declared first
 _NEAR_POWER = (127, 255, 448, 511)
+# Constants of kernels: with digits exchanged, or cut too short, one is still near.
+_CONSTANTS = (
+    1.4426950408889634,  # log2(e)
+    0.6931471805599453,  # ln(2)
+    0.7071067811865476,  # 1 / sqrt(2)
+    1.4142135623730951,
+    3.141592653589793,
+    2.718281828459045,
+    0.3989422804014327,  # 1 / sqrt(2 pi)
+    0.7978845608028654,  # sqrt(2 / pi)
+    0.044715,  # of GELU by tanh
+    1.702,  # of GELU by a sigmoid
+)
+_NEAR, _SAME = 0.15, 1e-6  # relative
 
 
 def number_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -109,6 +123,9 @@ def _fraction(code: KernelCode, position: int, known: list[str]) -> Iterator[Sou
     for other_text in known:
         if other_text != text:
             yield code.replaced(position, position, other_text, "float of the kernel")
+    for constant in _CONSTANTS:
+        if _SAME < abs(value / constant - 1) < _NEAR:
+            yield code.replaced(position, position, f"{constant!r}{suffix}", "known constant")
     for number, item in enumerate(code.visible(position, "float")):
         is_near = number < _NEAREST and not item.is_parameter
         kind = "name for a float, declared nearby" if is_near else "name for a float"

@@ -1,4 +1,9 @@
-"""Searches for the one change of a wrong kernel with which every output is right."""
+"""Searches for the one change of a wrong kernel with which every output is right.
+
+Many changes write where they must not, or never end. That costs a GPU a process each time, half a
+second, and an emulator nothing: so beside a GPU they are tried on an emulator where it has a small
+case that shows the mistake, and the GPU judges those that are right there.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,8 @@ from dataclasses import dataclass, field
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
-from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
-from evoengine.evaluate.repair.cheap_case import first_wrong, smaller_cases
+from evoengine.evaluate.repair.cheap_case import first_wrong, has_no_smaller, smaller_cases
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
@@ -21,11 +25,13 @@ from evoengine.evaluate.repair.repair_job import (
 )
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange
-from evoengine.protocols import CompiledCase, Device, Job, Progress, Purpose
+from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.protocols import CompiledCase, Job, Progress, Purpose
 from evoengine.records import Status
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
 LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
+CHOICE_S = 5.0  # in which an emulator beside a GPU must show the mistake
 JOB_S = 2.0  # that a job may take, judged by the one before
 _NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
 # After the first change that makes all right, others are looked for as long as this share of the
@@ -55,19 +61,23 @@ class FoundRepairs:
 
 
 class RepairSearch:
-    """The search on one device."""
+    """The search for what a device finds wrong."""
 
     def __init__(
         self,
-        compiler: CandidateCompiler,
-        device: Device,
+        judge: Workbench,
         limits: DeviceLimits,
+        emulator: Workbench | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.compiler = compiler
+        """`judge` decides whether a changed kernel is right; `emulator` is beside a GPU, `limits`
+        are that GPU's.
+        """
         self.limits = limits
         self.clock = clock
-        self._device = device
+        self.bench = judge  # where changes are tried
+        self._judge = judge
+        self._emulator = emulator
         self._cases = FIRST_CASES  # of the next job
 
     async def find(
@@ -85,29 +95,45 @@ class RepairSearch:
         progress("looking for the change that makes it right")
         self._cases = FIRST_CASES
         began = self.clock()
-        wrong = await self._cheapest(candidate, wrong)
+        wrong = await self._choose_bench(candidate, wrong)
         left = seconds - (self.clock() - began)
         walk = _Walk(self, candidate, wrong, left, progress, told)
         await walk.run()
         walk.found.seconds = self.clock() - began
         return walk.found
 
-    async def _cheapest(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs:
-        """The inputs of the same number of the smallest case on which an emulator finds the
-        candidate wrong; `wrong` where there is none, or on a GPU, which launches in no time.
+    async def _choose_bench(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs:
+        """Chooses where changes are tried, and returns the inputs on which: those of the same
+        number of the smallest case on which an emulator finds the candidate wrong. Where there is
+        none they are `wrong`, and the judge tries; a GPU launches in no time.
         """
-        names = smaller_cases(self.compiler.task, wrong.case)
-        if self.compiler.clang is None or not names:
-            return wrong
+        for bench in (self._emulator, self._judge):
+            if bench is not None and bench.is_emulator:
+                self.bench = bench
+                found = await self._smallest_wrong(candidate, wrong)
+                if found is not None:
+                    return found
+        self.bench = self._judge
+        return wrong
+
+    async def _smallest_wrong(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs | None:
+        task = self.bench.compiler.task
+        names = smaller_cases(task, wrong.case)
+        if self.bench is self._emulator and has_no_smaller(task, wrong.case):
+            names.append(wrong.case)
+        if not names:
+            return None
         try:
-            cases = await self.compiler.compile_small(candidate, names, self.limits)
+            cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
             if not cases:
-                return wrong
-            report = await self._device.run(_comparison(candidate, cases, wrong.number), _ignore)
-        except EvoError:
-            return wrong
+                return None
+            job = _comparison(candidate, cases, wrong.number)
+            async with asyncio.timeout(CHOICE_S if self.bench is self._emulator else None):
+                report = await self.bench.device.run(job, _ignore)
+        except (EvoError, TimeoutError):
+            return None
         found = first_wrong(cases, report.checks)
-        return wrong if found is None else WrongInputs(found, wrong.number)
+        return None if found is None else WrongInputs(found, wrong.number)
 
     async def launched(
         self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float
@@ -116,7 +142,7 @@ class RepairSearch:
         left = list(zip(compiled.changes, compiled.cases, strict=True))
         found = LaunchedChanges()
         was_doubtful = False
-        if self.compiler.clang is not None and compiled.unchanged is not None:
+        if self.bench.is_emulator and compiled.unchanged is not None:
             await self._machine_code(compiled, candidate, number)
         while left and self.clock() < until:
             tried = left[: self._cases]
@@ -124,7 +150,7 @@ class RepairSearch:
             cases = (*first, *(case for _, case in tried))
             job = _comparison(candidate, cases, number, compiled.built.code_digest, LAUNCH_S)
             began = self.clock()
-            report = await self._device.run(job, _ignore)
+            report = await self.bench.device.run(job, _ignore)
             self._cases = _next_count(len(job.cases), self.clock() - began)
             ended = _NUMBER.search(report.reason)
             judged = 0 if ended and not report.checks else len(report.checks) - len(first)
@@ -157,13 +183,13 @@ class RepairSearch:
         """
         assert compiled.unchanged is not None
         job = _comparison(candidate, (compiled.unchanged,), number, compiled.built.code_digest)
-        await self._device.run(job, _ignore)
+        await self.bench.device.run(job, _ignore)
 
     async def wrong_elsewhere(self, changed: Candidate) -> str:
         """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
         empty where it is.
         """
-        compiled = await self.compiler.compile(changed, self.limits, _ignore)
+        compiled = await self._judge.compiler.compile(changed, self.limits, _ignore)
         if compiled.refusal is not None:
             return compiled.refusal.status.value
         job = Job(
@@ -173,7 +199,7 @@ class RepairSearch:
             purpose=Purpose.outputs,
         )
         # in a process that has run none of the changes, some of which write where they must not
-        report = await self._device.run(job, _ignore, verify=True)
+        report = await self._judge.device.run(job, _ignore, verify=True)
         return "" if report.status is Status.correct else report.status.value
 
 
@@ -197,7 +223,7 @@ class _Walk:
         self._clock = search.clock
         self._began = self._clock()
         self._ends = self._began + seconds
-        self._compiler = ChangeCompiler(candidate, wrong.case, search.compiler, search.limits)
+        self._compiler = ChangeCompiler(candidate, wrong.case, search.bench.compiler, search.limits)
         self._queue = ChangeQueue(candidate, told)
         self.found.known = len(self._queue)
 

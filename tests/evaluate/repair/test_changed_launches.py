@@ -21,6 +21,7 @@ from evoengine.evaluate.repair.repair_search import (
 )
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
+from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.protocols import Device, Job, Progress, Report
 from evoengine.records import Status
 from evoengine.task.load import load_task
@@ -113,7 +114,7 @@ def found_on(device: type, folder: Path) -> tuple[FoundRepairs, list[str]]:
         executor = await started(folder)
         try:
             limits = limits_of_arch("sm_89")
-            search = RepairSearch(executor.compiler, device(executor.device), limits)
+            search = RepairSearch(Workbench(executor.compiler, device(executor.device)), limits)
             wrong = WrongInputs("small", 0)
             return await search.find(kernel_file.parse(KERNEL), wrong, 60.0, said.append)
         finally:
@@ -127,6 +128,48 @@ def test_what_was_found_stays_found_when_a_process_fails_later(tmp_path: Path) -
     found, said = found_on(DeadAfterVerification, tmp_path)
     assert [change.new for change in found.changes] == ["2"]
     assert "note: the search for further changes was given up: the worker is gone" in said
+
+
+class Noted:
+    """A device that notes what it is asked for; it breaks when it shall compare single changes."""
+
+    def __init__(self, device: Device, launches_changes: bool = True) -> None:
+        self._device = device
+        self._launches_changes = launches_changes
+        self.jobs: list[Job] = []
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        self.jobs.append(job)
+        if job.only_set is not None and not self._launches_changes:
+            raise WorkerError("no emulator")
+        return await self._device.run(job, progress, verify)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("works", [True, False])
+def test_beside_a_gpu_an_emulator_tries_the_changes_if_it_works_and_the_gpu_judges(
+    tmp_path: Path, works: bool
+) -> None:
+    async def run() -> tuple[list[str], list[Job], list[Job]]:
+        executor = await started(tmp_path)
+        gpu, emulator = Noted(executor.device), Noted(executor.device, launches_changes=works)
+        try:
+            search = RepairSearch(
+                Workbench(executor.compiler, gpu),
+                limits_of_arch("sm_89"),
+                Workbench(executor.compiler, emulator),
+            )
+            wrong = WrongInputs("small", 0)
+            found = await search.find(kernel_file.parse(KERNEL), wrong, 60.0, lambda _: None)
+            return [change.new for change in found.changes], gpu.jobs, emulator.jobs
+        finally:
+            await executor.close()
+
+    new, on_gpu, on_emulator = kept().run(run())
+    assert "2" in new
+    tried, whole = [[job.only_set is not None for job in jobs] for jobs in (on_emulator, on_gpu)]
+    assert all(tried) and not all(whole)
+    assert (len(tried) > 1, any(whole)) == (works, not works)
 
 
 @pytest.mark.timeout(120)
@@ -148,7 +191,7 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
         try:
             verdict = await executor.evaluate(candidate, lambda _: None)
             limits = limits_of_arch("sm_89")
-            search = RepairSearch(executor.compiler, executor.device, limits)
+            search = RepairSearch(Workbench(executor.compiler, executor.device), limits)
             compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
             compiled = await compiler.together(together)
             assert compiled is not None

@@ -95,6 +95,12 @@ MISTAKES = [
      "for (int j = 0; j < 5; ++j) f(x[j]);",
      "for (int j = 0; j < 5; ++j) f(x[j + lane * 5]);"),
     ("comparison without one", "if (lane == row - 1) f(row);", "if (lane < row) f(row);"),
+    ("rounding missing", "row = int(mean * 3.0f);", "row = __float2int_rn(mean * 3.0f);"),
+    ("rounding missing", "row = (int)(mean * 3.0f);", "row = __float2int_rn(mean * 3.0f);"),
+    ("rounding missing", "row = (int)mean;", "row = __float2int_rn(mean);"),
+    ("rounding missing", "row = static_cast<int>(mean);", "row = __float2int_rn(mean);"),
+    ("byte not cut", "row |= unsigned(lane) << (8 * C);", "row |= ((unsigned(lane)) & 0xffu) << (8 * C);"),
+    ("known constant", "mean *= 1.4247f;", "mean *= 1.4426950408889634f;"),
     ("reciprocal for a float", "const float inverse = 1.0f;", "const float inverse = 1.0f / mean;"),
 ]  # fmt: skip
 

@@ -20,6 +20,7 @@ from evoengine.evaluate.repair.repair_job import ChangeCompiler
 from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
+from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.records import DiagnosisKind, Status, Verdict
 from evoengine.search.make_executor import make_executor
 
@@ -93,7 +94,7 @@ def test_a_change_that_loops_for_ever_and_one_that_crashes_leave_the_others_to_b
             await nvrtc.start()
             limits = limits_of(await device.start(task, str(path)))
             compiler = CandidateCompiler(task, nvrtc)
-            search = RepairSearch(compiler, device, limits)
+            search = RepairSearch(Workbench(compiler, device), limits)
             changes = ChangeCompiler(candidate, next(iter(task.cases)), compiler, limits)
             compiled = await changes.together([endless, crashing, right])
             assert compiled is not None and len(compiled.changes) == 3

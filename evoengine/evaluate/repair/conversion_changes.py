@@ -1,0 +1,63 @@
+"""Conversions between numbers and bits: rounding that is left out, bytes that are not cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_WHOLE_TYPES = ("int", "int32_t", "short", "char", "int8_t", "int16_t")
+_TO_NEAREST = "__float2int_rn"
+_BYTE = 8  # bits
+
+
+def conversion_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Casts that cut a fraction off, which round to the nearest then; and values that are shifted
+    into a word, cut to their byte then.
+    """
+    tokens = code.tokens
+    for position in range(len(tokens)):
+        if not code.function_places[position]:
+            continue
+        if tokens.text(position) in _WHOLE_TYPES:
+            yield from _rounded(code, position)
+        elif tokens.text(position) == "<<":
+            yield from _cut_to_a_byte(code, position)
+
+
+def _rounded(code: KernelCode, place: int) -> Iterator[SourceChange]:
+    """`int(x)`, `(int)x` and `static_cast<int>(x)` as __float2int_rn(x)."""
+    tokens = code.tokens
+    first, last = place, place
+    if tokens.text(place - 1) == "<" and tokens.text(place + 1) == ">":
+        if tokens.text(place - 2) != "static_cast":
+            return
+        first, last = place - 2, place + 1
+    elif tokens.text(place - 1) == "(" and tokens.text(place + 1) == ")":
+        if not code.extents.is_cast(place + 1):
+            return
+        first, last = place - 1, place + 1
+        if tokens.text(last + 1) != "(":
+            if tokens.kind(last + 1) == "name":
+                end = code.extents.postfix(last + 1)
+                text = tokens.source(last + 1, end)
+                yield code.replaced(first, end, f"{_TO_NEAREST}({text})", "rounding missing")
+            return
+    if tokens.text(last + 1) == "(" and last + 1 in tokens.partners:
+        yield code.replaced(first, last, _TO_NEAREST, "rounding missing")
+
+
+def _cut_to_a_byte(code: KernelCode, place: int) -> Iterator[SourceChange]:
+    """`(x & 0xffu) << 8` for `x << 8`."""
+    tokens = code.tokens
+    first, last = code.extents.operand_before(place)
+    begin, end = code.extents.operand_behind(place)
+    distance = tokens.source(begin, end)
+    numbers = [tokens.text(at) for at in range(begin, end + 1) if tokens.kind(at) == "number"]
+    by_bytes = any(int(text) % _BYTE == 0 for text in numbers if text.isdigit())
+    if first <= last and by_bytes:
+        text = tokens.source(first, last)
+        if "&" not in text:
+            new = f"(({text}) & 0xffu) << {distance}"
+            yield code.replaced(first, end, new, "byte not cut")
