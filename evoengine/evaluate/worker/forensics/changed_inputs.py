@@ -23,6 +23,7 @@ from evoengine.evaluate.worker.forensics.input_layouts import (
 from evoengine.evaluate.worker.forensics.input_orders import regrouped, reversed_walks
 from evoengine.evaluate.worker.forensics.input_values import of_other_values, of_scales
 from evoengine.evaluate.worker.forensics.missing_parts import missing_ends, shortened
+from evoengine.evaluate.worker.forensics.padded_rows import padded_rows
 from evoengine.evaluate.worker.forensics.swizzled_inputs import without_swizzle
 from evoengine.evaluate.worker.forensics.turned_axes import turned_axes
 from evoengine.evaluate.worker.inputs import Tensors
@@ -52,6 +53,7 @@ def changed_inputs(
     """One input read wrongly, the likelier mistakes first; `tiles` are sizes of the plan."""
     for name in inputs:
         yield from missing_ends(task, inputs, name, tiles)
+    yield from padded_rows(task, inputs, tiles)
     yield from shared_indices(task, inputs)
     yield from shortened(task, inputs, tiles)
     for name, value in inputs.items():

@@ -37,6 +37,13 @@ EXCHANGED: Mapping[str, tuple[str, str, Any]] = {
 }
 
 
+# What a step that is missing leaves.
+WITHOUT = {
+    "round": ": values are cut towards zero (truncated) or kept, not rounded to the nearest",
+    "abs": ": signs are kept, no absolute values are taken",
+}
+
+
 def left_out(step: ReferenceStep) -> Iterator[ChangedStep]:
     """Without the step, or with its operands exchanged."""
     if step.name in UNARY and not step.name.startswith(KEPT_OUT):
@@ -45,7 +52,7 @@ def left_out(step: ReferenceStep) -> Iterator[ChangedStep]:
             f"without {step.name} ({step.words})",
             first_operand,
             1.02,
-            f"{step.name} is missing",
+            f"{step.name} is missing{WITHOUT.get(step.name, '')}",
         )
     if step.name == "where":
         yield change(

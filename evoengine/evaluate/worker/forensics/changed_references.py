@@ -19,6 +19,7 @@ from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.coupled_inputs import coupled_inputs
 from evoengine.evaluate.worker.forensics.error_region import error_region
 from evoengine.evaluate.worker.forensics.explained_share import Explained, ExplainedShare
+from evoengine.evaluate.worker.forensics.fitted_scalars import fitted_scalars
 from evoengine.evaluate.worker.forensics.implied_search import (
     FAILURES,
     ImpliedSearch,
@@ -27,7 +28,7 @@ from evoengine.evaluate.worker.forensics.implied_search import (
 from evoengine.evaluate.worker.forensics.implied_values import ImpliedValues
 from evoengine.evaluate.worker.forensics.index_maps import IndexMaps
 from evoengine.evaluate.worker.forensics.kept_sums import KeptSums
-from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
+from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead, capital
 from evoengine.evaluate.worker.forensics.narrow_sums import imprecise_steps
 from evoengine.evaluate.worker.forensics.not_numbers import not_number_leads
 from evoengine.evaluate.worker.forensics.recomputed_reference import RecomputedReference
@@ -51,6 +52,7 @@ LEAST_SHARE = 0.4
 # of the time, after which the many changes of steps, and then those of inputs, wait for what is
 # implied
 SHARE_OF_STEPS, SHARE_OF_INPUTS = 0.45, 0.6
+SHARE_OF_FITTING = 0.08  # of the time, for values of scalars
 LEAST_PROBED = 16  # wrong elements in a probe that can tell
 PROBED_SHARE, PROBED_REDUCTION = 0.2, 0.5  # a change that explains less there is not looked at
 NEARLY = 0.9  # of the squared error: what comes so near explains most, if not within the gate
@@ -62,24 +64,6 @@ LARGE_INPUTS = 1 << 21  # elements: to change them takes longer than to compute 
 WHOLE_S = 0.1  # a reference of the whole case that takes more is not computed again and again
 SPOILED = 0.05  # of right elements: with more, the change holds only where it is wrong
 EXACT = 0.004  # of right elements: with more, another change may fit better
-BEGINNINGS = {
-    "along",
-    "the",
-    "a",
-    "each",
-    "half",
-    "masked",
-    "exp2",
-    "perhaps",
-    "probably",
-    "neighbouring",
-    "rows",
-    "inside",
-    "in",
-    "when",
-    "only",
-    "where",
-}  # of sentences, no names
 
 
 class ChangedReferences:
@@ -163,7 +147,7 @@ class ChangedReferences:
                 said = said if fits else f"perhaps {said}"  # any error may have that size
                 best = Lead(
                     DiagnosisKind.low_precision,
-                    _capital(f"{said} is {like} the reference {_with(change)}: low precision."),
+                    capital(f"{said} is {like} the reference {_with(change)}: low precision."),
                     min(1.0, share),
                     1.0,
                     {
@@ -184,7 +168,22 @@ class ChangedReferences:
         yield from not_number_leads(self._window.worst, steps, self._tiles)
 
     def _of_scalars(self) -> Iterator[Lead]:
-        yield from self._try_all(changed_scalars(self._recompute.task, self._call.case))
+        task, case = self._recompute.task, self._call.case
+        is_found = False
+        for lead in self._try_all(changed_scalars(task, case)):
+            yield lead
+            is_found |= lead.is_whole
+        if not is_found:
+            limit = time_limit(SHARE_OF_FITTING * self._recompute.seconds)
+            yield from self._try_all(fitted_scalars(task, case, self._reduction, limit))
+
+    def _reduction(self, change: ChangedInputs) -> float | None:
+        """The share of the squared error that a change of scalars explains."""
+        try:
+            found = self._changed(change, self._window)
+        except (TaskError, *FAILURES):
+            return None
+        return None if found is None else self._explained.of(found).reduction
 
     def _of_exchanges(self) -> Iterator[Lead]:
         yield from self._try_all(exchanged_inputs(self._recompute.task, self._call.inputs))
@@ -378,7 +377,7 @@ class ChangedReferences:
             said = f"{'' if sure else 'Probably '}{change.mistake}: {said}"
         return Lead(
             change.kind,
-            _capital(said),
+            capital(said),
             share,
             weight,
             {
@@ -405,12 +404,6 @@ def _begins_of(bad: torch.Tensor) -> tuple[int, ...]:
 def _needs_all(change: ChangedInputs | ChangedStep) -> bool:
     """Whether it can be tried on the whole case alone."""
     return change.of_whole if isinstance(change, ChangedStep) else change.after is not None
-
-
-def _capital(said: str) -> str:
-    """A sentence; what begins with a name or a sign stays as it is written."""
-    first = said.split(maxsplit=1)[0].rstrip(":,")
-    return said[0].upper() + said[1:] if first in BEGINNINGS else said
 
 
 def _with(change: ChangedInputs | ChangedStep) -> str:

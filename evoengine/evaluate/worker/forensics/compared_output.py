@@ -42,6 +42,16 @@ class ComparedOutput:
         """Every element that is wrong or was never written."""
         return self.wrong | self.unwritten
 
+    def without_written(self, written: torch.Tensor | None) -> ComparedOutput:
+        """The same, where `written` elements are wrong and not unwritten."""
+        if written is None:
+            return self
+        return replace(
+            self,
+            wrong=self.wrong | (self.unwritten & written),
+            unwritten=self.unwritten & ~written,
+        )
+
     def matches(self, other: torch.Tensor) -> torch.Tensor:
         """Which elements equal `other`, float64 of the same shape, as well as the gate asks.
 

@@ -13,6 +13,7 @@ from evoengine.evaluate.worker.forensics.changed_input import (
     each_input,
     one_input,
 )
+from evoengine.evaluate.worker.forensics.lead import WHOLE
 from evoengine.evaluate.worker.forensics.rounded_inputs import listed
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
@@ -215,6 +216,8 @@ def _scale_of_another(name: str, other: str) -> Iterator[ChangedInputs]:
             change,
             mistake=f"the scale of {other} is used for {name}, quantised in 8 bits (e4m3), so each"
             f" {what} is off by a factor of its own",
+            # one factor for all comes near any other one now and then
+            least=WHOLE if axes is None else 0.0,
         )
 
 

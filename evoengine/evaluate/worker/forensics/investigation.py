@@ -20,7 +20,7 @@ from evoengine.evaluate.worker.forensics.error_growth import growth_leads
 from evoengine.evaluate.worker.forensics.error_region import ErrorRegion, error_region
 from evoengine.evaluate.worker.forensics.gathered_elements import gathered_leads
 from evoengine.evaluate.worker.forensics.implied_search import FAILURES
-from evoengine.evaluate.worker.forensics.launch_facts import Relaunch, launch_leads
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch, launch_leads, written
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.evaluate.worker.forensics.moved_output import moved_leads
 from evoengine.evaluate.worker.forensics.proportions import proportion_leads
@@ -32,6 +32,7 @@ from evoengine.evaluate.worker.forensics.recomputed_reference import (
 )
 from evoengine.evaluate.worker.forensics.reference_window import PROBE, ReferenceWindow
 from evoengine.evaluate.worker.forensics.set_facts import inputs_leads, size_leads
+from evoengine.evaluate.worker.forensics.whole_numbers import whole_number_leads
 from evoengine.evaluate.worker.forensics.written_values import (
     constant_leads,
     infinite_leads,
@@ -92,7 +93,7 @@ def _investigated(
     task: Task, call: WrongCall, known: Circumstances, begin: Callable[[], RecomputedReference]
 ) -> Forensics:
     start = time.monotonic()
-    outputs = _compared(task, call)
+    outputs = _compared(task, call, known.relaunches)
     worst = max(outputs, key=lambda one: float(one.bad.double().mean()))
     tiles = tiles_of(known.plan)
     problem = ""
@@ -123,8 +124,15 @@ def _investigated(
     )
 
 
-def _compared(task: Task, call: WrongCall) -> list[ComparedOutput]:
-    return [compared_output(call, name, tuple(spec.shape)) for name, spec in task.outputs.items()]
+def _compared(task: Task, call: WrongCall, relaunches: Sequence[Relaunch]) -> list[ComparedOutput]:
+    """The outputs beside their references; what was written with the bits of the poison counts as
+    written where a launch with another poison shows it.
+    """
+    found = [compared_output(call, name, tuple(spec.shape)) for name, spec in task.outputs.items()]
+    return [
+        one if one.name in call.inputs else one.without_written(written(one.name, relaunches))
+        for one in found
+    ]
 
 
 def _plain_leads(
@@ -144,6 +152,7 @@ def _plain_leads(
     ]
     for one in outputs:
         leads += unwritten_leads(one, call.inputs, tiles)
+    leads += whole_number_leads(worst, tiles)
     leads += [*constant_leads(worst), *infinite_leads(worst, tiles), *rounded_leads(worst)]
     if bool(worst.wrong.any()):
         others = _references(outputs, worst)

@@ -51,6 +51,19 @@ class _Fact:
     evidence: dict[str, JsonValue] = field(default_factory=dict)
 
 
+def written(name: str, relaunches: Sequence[Relaunch]) -> torch.Tensor | None:
+    """Which elements of an output some launch wrote: where it was filled with different bytes
+    before, not all launches left them; None where all had the same poison.
+    """
+    launches = [(one.calls[0][name], one.poison) for one in relaunches if one.calls]
+    if len({poison for _, poison in launches}) < 2:
+        return None
+    found = torch.zeros_like(launches[0][0], dtype=torch.bool)
+    for value, poison in launches:
+        found |= ~_still(value, poison)
+    return found
+
+
 def launch_leads(
     compared: ComparedOutput, relaunches: Sequence[Relaunch], poison: int, hints: Sequence[int]
 ) -> Iterator[Lead]:

@@ -8,6 +8,27 @@ from pydantic import JsonValue
 
 from evoengine.records import Diagnosis, DiagnosisKind
 
+# Words with which sentences begin, and no names.
+BEGINNINGS = frozenset(
+    (
+        "along",
+        "the",
+        "a",
+        "each",
+        "half",
+        "masked",
+        "exp2",
+        "perhaps",
+        "probably",
+        "neighbouring",
+        "rows",
+        "inside",
+        "in",
+        "when",
+        "only",
+        "where",
+    )
+)
 WHOLE = 0.98  # a lead that explains this share of the wrong elements explains the output
 
 
@@ -55,6 +76,12 @@ def figure(value: float) -> str:
 def begun(said: str) -> str:
     """A sentence: what begins with a name or a number stays as it is written."""
     return said[0].upper() + said[1:] if said.split()[0] in ("the", "in", "for", "keys") else said
+
+
+def capital(said: str) -> str:
+    """A sentence; what begins with a name or a sign stays as it is written."""
+    first = said.split(maxsplit=1)[0].rstrip(":,")
+    return said[0].upper() + said[1:] if first in BEGINNINGS else said
 
 
 def step_lead(said: str, share: float, where: str) -> Lead:
