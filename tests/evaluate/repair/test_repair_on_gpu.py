@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import PlantedBug, bug_manifest, bug_task, bug_task_path
 from evoengine.candidate.arch import limits_of
+from evoengine.config import CHECKS
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.cuda_driver import cuda_devices
@@ -43,11 +45,11 @@ def planted(name: str) -> PlantedBug:
     return bug_manifest(FOLDER).bugs[name]
 
 
-def judged(bug: PlantedBug) -> Verdict:
+def judged(bug: PlantedBug, checks: Sequence[str] = ()) -> Verdict:
     async def run() -> Verdict:
         task = bug_task(bug.task, False, FOLDER)
         path = bug_task_path(bug.task, FOLDER)
-        executor = make_executor(task, path, DeviceChoice(0), (), repair_s=SEARCHED_S)
+        executor = make_executor(task, path, DeviceChoice(0), checks, repair_s=SEARCHED_S)
         try:
             await executor.start()
             return await executor.evaluate(bug.candidate(FOLDER), lambda _: None)
@@ -67,6 +69,15 @@ def test_the_planted_change_is_found_on_a_gpu_and_said_first(name: str) -> None:
     assert first.kind is DiagnosisKind.changed_source, first.sentence
     assert first.evidence["line"] in bug.planted_lines(FOLDER)
     assert bug.is_named_by([first.sentence])
+
+
+def test_an_emulator_beside_the_gpu_finds_it_as_well() -> None:
+    bug = planted(REPAIRED[0])
+    verdict = judged(bug, CHECKS)
+    assert verdict.forensics is not None
+    first = verdict.forensics.diagnoses[0]
+    assert first.kind is DiagnosisKind.changed_source, first.sentence
+    assert first.evidence["line"] in bug.planted_lines(FOLDER)
 
 
 def test_a_change_that_loops_for_ever_and_one_that_crashes_leave_the_others_to_be_found() -> None:
