@@ -142,6 +142,8 @@ def fault_error(
             " reach",
             strays,
         )
+    if fault.end is StopReason.strayed:
+        return Trapped(f"threads of block {fault.block} access memory that is not there", strays)
     # reported by the driver, before the first instruction of a block
     if fault.end is StopReason.no_fuel and fault.site >= len(sites):
         return OutOfFuel(

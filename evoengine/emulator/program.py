@@ -181,7 +181,9 @@ class Program:
         buffers = tuple(parts.memory.buffers.values())
         weights = [len(node.instructions) for node in lowered.cfg.nodes]
         native = parts.jit.native
-        driver, silence = native.address("ev_run"), native.address("ev_print_nothing")
+        is_guarded = parts.memory.is_guarded and checks is None
+        driver = native.address("ev_run_guarded" if is_guarded else "ev_run")
+        silence = native.address("ev_print_nothing")
         code = LaunchCode(
             driver, silence, kernel.code.address, params, self._variables.address, weights, poison
         )
@@ -197,7 +199,7 @@ class Program:
                 threads=parts.threads,
                 fuel=fuel,
                 chosen=chosen,
-                on_print=printer.print,
+                on_print=None if is_guarded else printer.print,
                 launch_checker=launch_checker,
             )
         finally:

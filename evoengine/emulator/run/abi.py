@@ -20,6 +20,7 @@ class StopReason(IntEnum):
     trapped = 2
     no_fuel = 3
     deadlock = 4
+    strayed = 5  # to memory that is not there, in a launch that is guarded
 
 
 class WarpRecord(ctypes.Structure):

@@ -64,16 +64,18 @@ def run_blocks(
     threads: int,
     fuel: int,
     chosen: Sequence[int] | None,
-    on_print: PrintCallback,
+    on_print: PrintCallback | None,
     launch_checker: LaunchChecker | None,
 ) -> LaunchOutcome:
     """Runs the blocks of the grid, or the `chosen` ones (linear indices), on up to `threads` host
-    threads of `fuel` each.
+    threads of `fuel` each. Without `on_print` nothing is printed.
     """
     count = len(chosen) if chosen is not None else geometry.blocks
     order = (ctypes.c_uint64 * count)(*chosen) if chosen is not None else None
     turn, stop = ctypes.c_uint64(0), ctypes.c_uint32(0)
-    callback = _callback(on_print, code.print_nothing)
+    callback = (
+        PRINT(code.print_nothing) if on_print is None else _callback(on_print, code.print_nothing)
+    )
     weights = numpy.array(code.weights, dtype=numpy.uint32)
     block_work = numpy.zeros(min(count, MAX_BLOCK_WORK), dtype=numpy.uint64)
     warp_work = numpy.zeros((min(count, MAX_WARP_WORK), geometry.warps), dtype=numpy.uint64)

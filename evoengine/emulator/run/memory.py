@@ -85,6 +85,7 @@ class DeviceMemory:
         self._spans: dict[int, tuple[int, int]] = {}
         self._pages = PageStore(self._start + 2 * size + GUARD_BYTES)
         self.buffers: dict[int, Buffer] = {}
+        self.is_guarded = False  # whether launches may stray, as in `surroundings`
 
     @property
     def used_bytes(self) -> int:
@@ -139,7 +140,8 @@ class DeviceMemory:
     @contextmanager
     def surroundings(self) -> Iterator[None]:
         """Backs the free memory between buffers meanwhile, as far as the system allows, so that an
-        access that strays there ends no process; it is empty at the begin, and gone at the end.
+        access that strays there ends nothing; it is empty at the begin, and gone at the end. One
+        that strays farther ends the launch, which is guarded, and not the process.
         """
         first, last = self._window, self._window + WINDOW_BYTES
         free = [
@@ -149,9 +151,11 @@ class DeviceMemory:
         ]
         for start, end in free:
             libc.mprotect(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE)
+        self.is_guarded = True
         try:
             yield
         finally:
+            self.is_guarded = False
             for start, end in free:
                 libc.madvise(start, end - start, _DONT_NEED)
                 libc.mprotect(start, end - start, 0)

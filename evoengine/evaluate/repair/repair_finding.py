@@ -32,12 +32,14 @@ def finding(
     """
     if not found.changes:
         return None
-    change = found.changes[0]
+    # one that turns a name into 0 or 1 may only keep a part of the kernel from running
+    telling = [item for item in found.changes if not _switches_off(candidate, item)]
+    change, *others = [*telling, *(item for item in found.changes if item not in telling)]
     old, new = _texts(candidate, change)
     line = change.line(candidate.source)
     return Diagnosis(
         kind=DiagnosisKind.changed_source,
-        sentence=_sentence(candidate, change, old, new, len(found.changes) - 1, _effect(known)),
+        sentence=_sentence(candidate, change, old, new, len(others), _effect(known)),
         share=1.0,
         evidence={
             "line": line,
@@ -46,11 +48,16 @@ def finding(
             "change": change.kind,
             "others": [
                 {"line": other.line(candidate.source), "new": _texts(candidate, other)[1]}
-                for other in found.changes[1:]
+                for other in others
             ],
             "launched": found.launched,
         },
     )
+
+
+def _switches_off(candidate: Candidate, change: SourceChange) -> bool:
+    old = candidate.source[change.start : change.end].strip()
+    return change.new.strip() in ("0", "1") and not old[:1].isdigit()
 
 
 def _effect(known: Forensics | None) -> str:

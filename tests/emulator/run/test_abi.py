@@ -87,3 +87,5 @@ def test_constants_are_those_of_the_header(tmp_path: Path) -> None:
         ("FAULT_DEADLOCK", abi.StopReason.deadlock),
     ):
         assert re.search(rf"\b{name} = {int(end)}\b", driver), name
+    guard = (HEADER.parent / "guard.c").read_text()
+    assert f"STRAYED = {int(abi.StopReason.strayed)} " in guard

@@ -256,3 +256,16 @@ def test_a_launch_leaves_no_buffer_behind(three: Emulator) -> None:
         with pytest.raises(OutOfFuel, match="fuel"):
             launch(ENDLESS["empty"], three, fuel=100)
     assert three.memory.buffers == before
+
+
+def test_a_launch_that_strays_far_ends_and_the_process_goes_on(three: Emulator) -> None:
+    body = f"{NUMBERED} setp.eq.u32 %p1, %r1, 40; @%p1 mov.u64 %q2, 4096; st.global.u32 [%q2], 1;"
+    for device in (emulator(), three):
+        with device.memory.surroundings():
+            for _ in range(3):
+                with pytest.raises(Trapped, match=r"block 40 access memory that is not there"):
+                    launch(body, device, grid=50)
+            found, _ = launch(body, device, grid=40)
+        assert found.sum() == 40 * 32
+    found, report = launch(HASHED, three, grid=200, block=64)
+    assert report.blocks_run == 200

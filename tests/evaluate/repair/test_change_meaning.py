@@ -9,6 +9,7 @@ from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.name_roles import role_of
 from evoengine.evaluate.repair.repair_finding import finding
 from evoengine.evaluate.repair.repair_search import FoundRepairs
+from evoengine.evaluate.repair.source_change import SourceChange
 from tests.evaluate.repair.small_kernel import candidate, repairing
 
 SAID = [
@@ -84,6 +85,18 @@ def test_other_changes_are_counted() -> None:
     assert told is not None
     assert "(2 other changes would, too)" in told.sentence
     assert len(told.evidence["others"]) == 2
+
+
+def test_a_change_that_only_keeps_a_part_from_running_comes_last() -> None:
+    wrong = candidate(("int step = 16;", "int step = 8;"))
+    start = wrong.source.index("c < ") + len("c < ")
+    end = wrong.source.index(";", start)
+    off = SourceChange(start, end, "0", "number for a name")
+    right = repairing(wrong, candidate())[0]
+    told = finding(wrong, FoundRepairs(changes=[off, right]))
+    alone = finding(wrong, FoundRepairs(changes=[off]))
+    assert told is not None and told.evidence["line"] == right.line(wrong.source)
+    assert alone is not None and alone.evidence["line"] == off.line(wrong.source)
 
 
 def test_without_a_change_there_is_no_finding() -> None:

@@ -79,5 +79,8 @@ typedef struct Launch {
    one block. */
 int ev_run(const Launch *launch, Block *block, u8 *warps);
 
+/* The same for kernels that may stray (guard.c). */
+int ev_run_guarded(const Launch *launch, Block *block, u8 *warps);
+
 /* A printf that prints nothing and returns -1 to every lane, in place of its arguments' address, as run/printing.py does. */
 void ev_print_nothing(Block *block, u32 mask, const u64 *format, u64 *arguments, u32 kind);
