@@ -6,7 +6,7 @@ Sizes are in bytes and times in microseconds unless a name says otherwise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -467,6 +467,13 @@ class Forensics(Frozen):
     problem: str = ""
     seconds: float = 0.0
 
+    def reworded(self, words: Callable[[str], str]) -> Forensics:
+        """These findings with each sentence put through `words`."""
+        changed = tuple(
+            item.model_copy(update={"sentence": words(item.sentence)}) for item in self.diagnoses
+        )
+        return self.model_copy(update={"diagnoses": changed})
+
     def behind(self, first: Diagnosis) -> Forensics:
         """These findings with `first` in front of them."""
         return self.model_copy(update={"diagnoses": (first, *self.diagnoses)})
@@ -502,7 +509,7 @@ class Verdict(Frozen):
     environment: Environment | None = None
     # while it was timed; None where nothing was timed on a GPU, or NVML cannot be read
     gpu_state: GpuState | None = None
-    forensics: Forensics | None = None  # of a wrong result
+    forensics: Forensics | None = None  # of a wrong result, or a fault
 
     @property
     def is_modelled(self) -> bool:

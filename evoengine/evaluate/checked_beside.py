@@ -85,6 +85,7 @@ class CheckedBeside:
         self._limit_s = limit_s
         self._emulators = emulators
         self._problem = ""  # why no candidate can be followed
+        self._is_closed = False
         self._followers: list[CaseFollower] = []
         self._idle: list[CaseFollower] = []
         self._asked: dict[tuple[str, str], _Asked] = {}  # by candidate, with those that are done
@@ -172,11 +173,13 @@ class CheckedBeside:
             await self._start(follower)
             yield None if self._problem else Workbench(self._compiler, follower.device)
         finally:
-            self._idle.append(follower)
-            self._serve_waiting()
+            if not self._is_closed:
+                self._idle.append(follower)
+                self._serve_waiting()
 
     async def close(self) -> None:
         """Ends every process."""
+        self._is_closed = True
         serving, self._idle = [*self._serving], []
         for task in serving:
             task.cancel()

@@ -394,10 +394,15 @@ def _with_user_file_name(verdict: Verdict, candidate: Candidate) -> Verdict:
     if compiled == name:
         return verdict
     mention = re.compile(rf"(?<![\w.-]){re.escape(compiled)}(?!\w)")
+
+    def named(text: str) -> str:
+        return mention.sub(lambda _: name, text)
+
     return verdict.model_copy(
         update={
-            "reason": mention.sub(lambda _: name, verdict.reason),
-            "detail": mention.sub(lambda _: name, verdict.detail),
-            "checked_problem": mention.sub(lambda _: name, verdict.checked_problem),
+            "reason": named(verdict.reason),
+            "detail": named(verdict.detail),
+            "checked_problem": named(verdict.checked_problem),
+            "forensics": verdict.forensics and verdict.forensics.reworded(named),
         }
     )

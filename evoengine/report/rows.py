@@ -182,7 +182,7 @@ class VerdictFigures(Frozen):
     phases_s: dict[str, float]
     environment: Environment | None
     gpu_state: GpuState | None = None  # while it was timed
-    forensics: Forensics | None = None  # of a wrong result
+    forensics: Forensics | None = None  # of a wrong result, or a fault
 
 
 class RaceFigures(Frozen):

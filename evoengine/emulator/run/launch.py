@@ -30,7 +30,7 @@ PrintCallback = Callable[[int, int, int, int], bool]
 class LaunchCode:
     """The code of a launch, by its addresses in this process."""
 
-    driver: int  # ev_run
+    driver: int  # ev_run, or ev_run_guarded
     print_nothing: int  # ev_print_nothing
     kernel: int
     parameters: int

@@ -4,7 +4,7 @@ between red zones, at random places with unmapped pages around.
 Addresses of the device are addresses of this process. The size of the arena is a power of two and
 it is aligned to its size, so an `and` and an `or` mask any address into it (software fault
 isolation). Only allocated pages are backed by memory; an access to any other page ends the process
-with a signal, so launches belong in a worker process.
+with a signal, so launches belong in a worker process, or the launch, if it is guarded.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ WINDOW_BYTES = 8 << 30
 LARGE_BYTES = WINDOW_BYTES // 8
 # Between two buffers: an access that strays by less than half of this belongs to the nearer one.
 APART_BYTES = 16 << 20
+# On each side of a buffer, that is backed for kernels that may stray: it counts as memory of the
+# process, which may be limited.
+NEAR_BYTES = 4 * APART_BYTES
 DRAWS = 100  # of a place, until the lowest free one is taken
 
 _DONT_NEED = 4  # MADV_DONTNEED
@@ -51,6 +54,13 @@ class Buffer:
     bytes: int
     name: str
     shape: BufferShape | None = None
+
+
+def _ends(start: int, end: int) -> list[tuple[int, int]]:
+    """The begin and the end of a free range, as far as they are near to a buffer."""
+    if end - start <= 2 * NEAR_BYTES:
+        return [(start, end)]
+    return [(start, start + NEAR_BYTES), (end - NEAR_BYTES, end)]
 
 
 def _reserved(size: int) -> int:
@@ -139,15 +149,16 @@ class DeviceMemory:
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:
-        """Backs the free memory between buffers meanwhile, as far as the system allows, so that an
+        """Backs the free memory beside buffers meanwhile, as far as the system allows, so that an
         access that strays there ends nothing; it is empty at the begin, and gone at the end. One
         that strays farther ends the launch, which is guarded, and not the process.
         """
         first, last = self._window, self._window + WINDOW_BYTES
         free = [
-            (max(start, first), min(start + size, last))
+            near
             for start, size in self._free
             if start < last and start + size > first
+            for near in _ends(max(start, first), min(start + size, last))
         ]
         for start, end in free:
             libc.mprotect(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE)

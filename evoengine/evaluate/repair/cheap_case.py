@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from evoengine.protocols import CompiledCase
 from evoengine.records import CaseCheck
-from evoengine.task.schema import Task
-from evoengine.task.small_cases import is_small, smaller_versions, versions
+from evoengine.task.schema import Input, Output, Task, shape_of
+from evoengine.task.small_cases import MOST_ELEMENTS, is_small, versions
 
 MOST_CASES = 4  # that are looked at, the smallest first
 MUCH_SMALLER = 0.7  # of the size: with less to gain nothing is looked for
@@ -26,9 +26,14 @@ def smaller_cases(task: Task, case: str) -> list[str]:
     return sorted(smaller, key=lambda name: _size(task, name))[:MOST_CASES]
 
 
-def has_no_smaller(task: Task, case: str) -> bool:
-    """Whether `case` is a small case, or a shown one that has no smaller version."""
-    return is_small(case) or not smaller_versions(task, case)
+def is_small_enough(task: Task, case: str) -> bool:
+    """Whether `case` is as small as the small versions of cases are."""
+    if is_small(case):
+        return True
+    scope = task.scope(case)
+    tensors: list[Input | Output] = [*task.inputs.values(), *task.outputs.values()]
+    extents = [shape_of(spec.shape, scope) for spec in tensors if spec.shape is not None]
+    return all(math.prod(extent) <= MOST_ELEMENTS for extent in extents)
 
 
 def first_wrong(cases: Sequence[CompiledCase], checks: Sequence[CaseCheck]) -> str | None:

@@ -55,8 +55,9 @@ def _cut_to_a_byte(code: KernelCode, place: int) -> Iterator[SourceChange]:
     begin, end = code.extents.operand_behind(place)
     distance = tokens.source(begin, end)
     numbers = [tokens.text(at) for at in range(begin, end + 1) if tokens.kind(at) == "number"]
-    by_bytes = any(int(text) % _BYTE == 0 for text in numbers if text.isdigit())
-    if first <= last and by_bytes:
+    values = [int(text) for text in (it.rstrip("uUlL") for it in numbers) if text.isdigit()]
+    by_bytes = any(value and value % _BYTE == 0 for value in values)
+    if first <= last and by_bytes and tokens.kind(last) != "number":
         text = tokens.source(first, last)
         if "&" not in text:
             new = f"(({text}) & 0xffu) << {distance}"

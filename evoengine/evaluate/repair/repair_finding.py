@@ -57,7 +57,7 @@ def finding(
 
 def _switches_off(candidate: Candidate, change: SourceChange) -> bool:
     old = candidate.source[change.start : change.end].strip()
-    return change.new.strip() in ("0", "1") and not old[:1].isdigit()
+    return change.new.strip() in ("0", "1") and old.isidentifier()
 
 
 def _effect(known: Forensics | None) -> str:

@@ -17,7 +17,7 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
-from evoengine.evaluate.repair.cheap_case import first_wrong, has_no_smaller, smaller_cases
+from evoengine.evaluate.repair.cheap_case import first_wrong, is_small_enough, smaller_cases
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
@@ -31,7 +31,8 @@ from evoengine.records import Status
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
 LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
-CHOICE_S = 5.0  # in which an emulator beside a GPU must show the mistake
+CHOICE_S = 8.0  # in which an emulator beside a GPU must show the mistake
+SLOW_S = 1.5  # of a case there, with its compilation and the reference of its inputs
 JOB_S = 2.0  # that a job may take, judged by the one before
 _NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
 # After the first change that makes all right, others are looked for as long as this share of the
@@ -93,14 +94,25 @@ class RepairSearch:
         DeviceError and ToolchainError where a process fails before anything was found.
         """
         progress("looking for the change that makes it right")
-        self._cases = FIRST_CASES
         began = self.clock()
-        wrong = await self._choose_bench(candidate, wrong)
-        left = seconds - (self.clock() - began)
-        walk = _Walk(self, candidate, wrong, left, progress, told)
-        await walk.run()
-        walk.found.seconds = self.clock() - began
-        return walk.found
+
+        async def walked(wrong: WrongInputs) -> FoundRepairs:
+            self._cases = FIRST_CASES
+            left = seconds - (self.clock() - began)
+            walk = _Walk(self, candidate, wrong, left, progress, told)
+            await walk.run()
+            walk.found.seconds = self.clock() - began
+            return walk.found
+
+        chosen = await self._choose_bench(candidate, wrong)
+        try:
+            return await walked(chosen)
+        except EvoError as error:
+            if self.bench is self._judge:
+                raise
+            progress(f"note: the emulator gave up: {error}; changes are tried on the GPU")
+            self.bench = self._judge
+            return await walked(wrong)
 
     async def _choose_bench(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs:
         """Chooses where changes are tried, and returns the inputs on which: those of the same
@@ -117,23 +129,29 @@ class RepairSearch:
         return wrong
 
     async def _smallest_wrong(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs | None:
-        task = self.bench.compiler.task
+        """None where no small case is wrong, and on an emulator beside a GPU also where launches
+        take longer than the GPU's would with all its crashes.
+        """
+        task, is_beside = self.bench.compiler.task, self.bench is self._emulator
         names = smaller_cases(task, wrong.case)
-        if self.bench is self._emulator and has_no_smaller(task, wrong.case):
+        if is_beside and is_small_enough(task, wrong.case):
             names.append(wrong.case)
         if not names:
             return None
+        began = self.clock()
         try:
-            cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
-            if not cases:
-                return None
-            job = _comparison(candidate, cases, wrong.number)
-            async with asyncio.timeout(CHOICE_S if self.bench is self._emulator else None):
+            async with asyncio.timeout(CHOICE_S if is_beside else None):
+                cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
+                if not cases:
+                    return None
+                job = _comparison(candidate, cases, wrong.number)
                 report = await self.bench.device.run(job, _ignore)
         except (EvoError, TimeoutError):
             return None
         found = first_wrong(cases, report.checks)
-        return None if found is None else WrongInputs(found, wrong.number)
+        if found is None or (is_beside and self.clock() - began > SLOW_S * len(cases)):
+            return None
+        return WrongInputs(found, wrong.number)
 
     async def launched(
         self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float

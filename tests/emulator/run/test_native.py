@@ -153,6 +153,14 @@ def test_the_c_files_compile_without_warnings(
         build.compiled(source)
 
 
+@pytest.mark.parametrize(("architecture", "cpu"), [("x86_64", "x86-64"), ("aarch64", "generic")])
+def test_the_driver_compiles_for_every_host(tmp_path: Path, architecture: str, cpu: str) -> None:
+    host = native.CodeTarget(f"{architecture}-unknown-linux-gnu", cpu, "")
+    build = native._Build(host, tmp_path)
+    for name in ("driver.c", "guard.c"):
+        assert build.compiled(native.EMULATOR / "run" / "native" / name)
+
+
 def test_lanes_h_has_a_header_for_every_file() -> None:
     folder = native.EMULATOR / "run" / "native"
     named = set(re.findall(r"^/\* ---- (\w+\.c)", (folder / "lanes.h").read_text(), re.MULTILINE))

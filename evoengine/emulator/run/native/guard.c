@@ -18,16 +18,20 @@ typedef struct {
 
 int sigaction(int, const SignalAction *, SignalAction *);
 u64 pthread_self(void);
+int _setjmp(void *) __attribute__((returns_twice));
+void longjmp(void *, int) __attribute__((noreturn));
 
 /* Where a host thread goes on; `thread` is 0 where the place is free. */
 typedef struct {
     u64 thread;
-    void *place[5];
+    u8 place[512] __attribute__((aligned(16))); /* more than any libc's jmp_buf */
 } Guard;
+
+enum { NOT_INSTALLED = 0, UNDER_WAY = 1, INSTALLED = 2 };
 
 static Guard guards[MOST_THREADS];
 static SignalAction before[2]; /* of the two signals, as the process had them */
-static u32 installed;
+static u32 state;
 
 static Guard *guard_of(u64 thread) {
     for (u32 index = 0; index < MOST_THREADS; index++)
@@ -37,15 +41,20 @@ static Guard *guard_of(u64 thread) {
 
 static void on_signal(int number) {
     Guard *guard = guard_of(pthread_self());
-    if (guard) __builtin_longjmp(guard->place, 1);
+    if (guard) longjmp(guard->place, 1);
     sigaction(number, &before[number == BUS_ERROR], 0); /* the access is repeated, and ends as it would without us */
 }
 
 static void install(void) {
-    if (__atomic_exchange_n(&installed, 1, __ATOMIC_ACQ_REL)) return;
-    SignalAction action = {.handler = on_signal, .flags = NO_MASK};
-    sigaction(SEGMENTATION_FAULT, &action, &before[0]);
-    sigaction(BUS_ERROR, &action, &before[1]);
+    u32 expected = NOT_INSTALLED;
+    if (__atomic_compare_exchange_n(&state, &expected, UNDER_WAY, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        SignalAction action = {.handler = on_signal, .flags = NO_MASK};
+        sigaction(SEGMENTATION_FAULT, &action, &before[0]);
+        sigaction(BUS_ERROR, &action, &before[1]);
+        __atomic_store_n(&state, INSTALLED, __ATOMIC_RELEASE);
+    }
+    while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != INSTALLED) { /* another host thread does it, in microseconds */
+    }
 }
 
 static Guard *taken(u64 thread) {
@@ -64,7 +73,7 @@ int ev_run_guarded(const Launch *launch, Block *block, u8 *warps) {
     Guard *volatile guard = taken(pthread_self());
     if (!guard) return ev_run(launch, block, warps);
     volatile int end = STRAYED;
-    if (__builtin_setjmp(guard->place))
+    if (_setjmp(guard->place))
         *(volatile u32 *)stop = 1;
     else
         end = ev_run(launch, block, warps);

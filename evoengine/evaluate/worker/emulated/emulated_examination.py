@@ -60,7 +60,7 @@ class EmulatedExamination:
         program: EmulatedProgram,
         strays: bool = False,
     ) -> None:
-        """`strays`: whether an access near a buffer ends no process, as for changed kernels."""
+        """`strays`: whether an access that strays ends no process, as for changed kernels."""
         self._task = task
         self._expected = expected_outputs
         self._emulator = emulator

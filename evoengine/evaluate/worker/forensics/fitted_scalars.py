@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs
-from evoengine.evaluate.worker.forensics.lead import figure
 from evoengine.evaluate.worker.forensics.time_limit import TimeLimit
 from evoengine.evaluate.worker.inputs import scalar_inputs
 from evoengine.records import DiagnosisKind
@@ -21,6 +20,7 @@ LEAST_NEAR = 0.002  # of the squared error, that the first factor of a side must
 STEPS = 18  # of the search for the best factor, each of which leaves 0.62 of the range
 LEAST_FIRST = 0.2  # of the squared error, that the best of them must explain
 LEAST_APART = 1e-3  # from a factor of 1: nearer ones are a question of rounding
+LEAST_SHARE = 0.9  # of the wrong elements
 GOLDEN = 0.6180339887498949
 
 # The share of the squared error that a change explains; None where it cannot be computed.
@@ -33,11 +33,11 @@ def fitted_scalars(
     """Each scalar with the factor that explains most, if any explains something."""
     for name, spec in task.inputs.items():
         value = scalar_inputs(task, case)[name] if spec.value is not None else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value:
-            continue
-        factor = _best_factor(name, float(value), reduction, limit)
+        if not isinstance(value, float) or not value:
+            continue  # whole numbers are off by whole numbers
+        factor = _best_factor(name, value, reduction, limit)
         if factor is not None and abs(factor - 1) > LEAST_APART:
-            yield _changed(name, float(value), factor)
+            yield _changed(name, value, factor)
 
 
 def _best_factor(name: str, value: float, reduction: Reduction, limit: TimeLimit) -> float | None:
@@ -70,9 +70,11 @@ def _best_factor(name: str, value: float, reduction: Reduction, limit: TimeLimit
 def _changed(name: str, value: float, factor: float) -> ChangedInputs:
     return ChangedInputs(
         DiagnosisKind.changed_scalar,
-        f"{name} = {figure(factor * value)} in place of {figure(value)}",
+        f"{name} = {factor * value:.6g} in place of {value:.6g}",
         scalars={name: factor * value},
         weight=0.99,
+        # some factor comes near many a mistake in a sum of positive terms
+        least=LEAST_SHARE,
         mistake=f"{name}, or a constant that it is multiplied by (a factor such as log2(e)), has"
         f" the wrong value: it is {factor:.4g} times what it should be",
     )

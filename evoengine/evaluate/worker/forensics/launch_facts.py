@@ -129,5 +129,5 @@ def _apart(compared: ComparedOutput, first: torch.Tensor, second: torch.Tensor) 
 
 def _still(value: torch.Tensor, poison: int) -> torch.Tensor:
     """Which elements still hold the poison."""
-    flat = value.contiguous().view(torch.uint8).view(*value.shape, -1)
+    flat = value.contiguous().reshape(-1).view(torch.uint8).view(*value.shape, -1)
     return (flat == poison).all(-1)

@@ -27,6 +27,7 @@ BEGINNINGS = frozenset(
         "when",
         "only",
         "where",
+        "what",
     )
 )
 WHOLE = 0.98  # a lead that explains this share of the wrong elements explains the output

@@ -10,8 +10,10 @@ from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
 from evoengine.evaluate.worker.forensics.lead import WHOLE, Lead
 from evoengine.records import DiagnosisKind
 
-SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)  # of tiles, besides those of the plan
+SIZES = (8, 16, 32, 64, 128, 512, 1024)  # of tiles, besides those of the plan
+BYTE = 256  # numbers that are cut to their low byte are no places in a tile
 LEAST = 32  # wrong elements: fewer may look so by chance
+LEAST_PLACES = 5  # in a tile, that the wrong elements have
 WORDS = (4, 8, 2)  # bytes of a word
 ALL_BITS = -1.0  # of a byte with a sign
 
@@ -28,11 +30,11 @@ def whole_number_leads(compared: ComparedOutput, tiles: Sequence[int]) -> Iterat
 def _remainder(compared: ComparedOutput, tiles: Sequence[int]) -> Iterator[Lead]:
     """Numbers of elements or rows without the beginning of their tile."""
     value, reference, bad = compared.value, compared.reference, compared.bad
-    if float(reference.min()) < 0:
+    cut = bool((value == reference % BYTE)[bad].all()) and BYTE not in tiles
+    if float(reference.min()) < 0 or value[bad].unique().numel() < LEAST_PLACES or cut:
         return
     for size in dict.fromkeys((*tiles, *SIZES)):
-        # a size that hardly anything exceeds, or that leaves only zeros, explains nothing
-        if size < 2 or float(reference.max()) < size:
+        if size < LEAST_PLACES or float(reference.max()) < size:
             continue
         share = float((value == reference % size)[bad].double().mean())
         if share >= WHOLE:

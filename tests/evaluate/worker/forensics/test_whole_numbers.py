@@ -67,3 +67,22 @@ def test_what_holds_the_poison_by_chance_is_written() -> None:
     assert POISON == 0xFF
     assert found is not None and found.tolist() == [True, True, False, False]
     assert written("codes", launches[:1]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("all zero", torch.zeros(1000, dtype=torch.int32)),
+        ("low byte", 8 * torch.arange(1000, dtype=torch.int32) & 0xFF),
+    ],
+)
+def test_numbers_that_are_no_places_in_a_tile_are_not_explained(
+    name: str, value: torch.Tensor
+) -> None:
+    assert said(value, 8 * torch.arange(1000, dtype=torch.int32)) == [], name
+
+
+def test_an_output_without_dimensions_is_looked_at() -> None:
+    launches = [relaunch(poison, torch.tensor(0.0)) for poison in (POISON, OTHER_POISON)]
+    found = written("codes", launches)
+    assert found is not None and bool(found)
