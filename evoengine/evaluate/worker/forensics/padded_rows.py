@@ -52,7 +52,7 @@ def _padded(task: Task, axes: Mapping[str, int], dim: str, rest: int, size: int)
         f"{names} filled up with zeros along {dim} to a multiple of {size}",
         change,
         # a wrong divisor, which is looked for later, gives the same where rows are averaged
-        weight=0.97,
+        weight=0.995,
         mistake=f"what is behind the last {noun} of {names} takes part: the zeros that fill the"
         f" last tile of {size} (the padding) are not masked, there is no bound for them",
     )

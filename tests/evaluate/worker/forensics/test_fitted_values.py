@@ -34,10 +34,12 @@ def padded(points: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
     return (points[:, None, :] - rows[None, :, :]).square().sum(dim=2).amin(dim=1)
 
 
+MEANS = OwnReference("return x.mean(dim=1)", {"N": 64, "K": 41}, {"x": ["N", "K"]}, ["N"])
 PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
     "digits exchanged": (SOFTMAX, scaled(1.4247 / 1.4427), "it is 0.9875 times what it should"),
     "a little less": (SOFTMAX, scaled(0.995), "it is 0.995 times what it should"),
     "far too large": (SOFTMAX, scaled(2.9), "it is 2.9 times what it should"),
+    "wrong divisor": (MEANS, lambda x: x.sum(1) / 48, "is divided by the wrong number: by 48"),
     "zeros take part": (NEAREST, padded, "the zeros that fill the last tile of"),
 }
 
