@@ -152,9 +152,7 @@ def compared_output(call: WrongCall, name: str, axes: tuple[str, ...]) -> Compar
         rms = float(finite.square().mean().sqrt())
         right = (value - reference).abs() <= gate.rel_rmse * rms
         gate = replace(gate, atol=gate.rel_rmse * rms, rtol=0.0)
-    unwritten = ~right & (
-        _same_bits(output, before) if in_place else _poisoned(output, call.poison)
-    )
+    unwritten = ~right & (_same_bits(output, before) if in_place else poisoned(output, call.poison))
     if in_place and int(unwritten.sum()) < UNCHANGED_SHARE * int((~right).sum()):
         unwritten = torch.zeros_like(unwritten)  # a wrong change can be none, here and there
     return ComparedOutput(
@@ -169,11 +167,12 @@ def compared_output(call: WrongCall, name: str, axes: tuple[str, ...]) -> Compar
     )
 
 
-def _poisoned(output: torch.Tensor, byte: int) -> torch.Tensor:
+def poisoned(output: torch.Tensor, byte: int) -> torch.Tensor:
     """Which elements still hold the poison, bit by bit."""
     size = output.element_size()
-    pattern = torch.tensor([byte] * size, dtype=torch.uint8).view(_BITS[size])
-    return output.contiguous().view(_BITS[size]) == pattern
+    (pattern,) = torch.tensor([byte] * size, dtype=torch.uint8).view(_BITS[size])
+    held: torch.Tensor = output.contiguous().view(_BITS[size]) == pattern
+    return held
 
 
 def _same_bits(output: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:

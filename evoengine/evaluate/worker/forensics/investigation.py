@@ -130,7 +130,9 @@ def _compared(task: Task, call: WrongCall, relaunches: Sequence[Relaunch]) -> li
     """
     found = [compared_output(call, name, tuple(spec.shape)) for name, spec in task.outputs.items()]
     return [
-        one if one.name in call.inputs else one.without_written(written(one.name, relaunches))
+        one.without_written(written(one.name, relaunches))
+        if bool(one.unwritten.any()) and one.name not in call.inputs
+        else one
         for one in found
     ]
 

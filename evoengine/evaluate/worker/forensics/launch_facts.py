@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from pydantic import JsonValue
 
-from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput
+from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, poisoned
 from evoengine.evaluate.worker.forensics.error_region import error_region
 from evoengine.evaluate.worker.forensics.lead import Lead
 from evoengine.evaluate.worker.inputs import Tensors
@@ -60,7 +60,7 @@ def written(name: str, relaunches: Sequence[Relaunch]) -> torch.Tensor | None:
         return None
     found = torch.zeros_like(launches[0][0], dtype=torch.bool)
     for value, poison in launches:
-        found |= ~_still(value, poison)
+        found |= ~poisoned(value, poison)
     return found
 
 
@@ -88,7 +88,7 @@ def _facts(
         yield from _states(compared, alike)
     for other in others:
         value = other.calls[0][compared.name]
-        moved = _apart(compared, first, value) & ~_still(value, other.poison)
+        moved = _apart(compared, first, value) & ~poisoned(value, other.poison)
         yield _Fact(DiagnosisKind.reads_old_values, moved, _OLD_VALUES, 1.35)
 
 
@@ -125,9 +125,3 @@ def _apart(compared: ComparedOutput, first: torch.Tensor, second: torch.Tensor) 
     limit = compared.gate.atol + compared.gate.rtol * compared.reference.abs()
     near = ((one - other).abs() <= limit) | (one == other) | (one.isnan() & other.isnan())
     return ~near
-
-
-def _still(value: torch.Tensor, poison: int) -> torch.Tensor:
-    """Which elements still hold the poison."""
-    flat = value.contiguous().reshape(-1).view(torch.uint8).view(*value.shape, -1)
-    return (flat == poison).all(-1)
