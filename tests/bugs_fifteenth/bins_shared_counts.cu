@@ -38,8 +38,9 @@ fill_bins(const float* __restrict__ x, int* __restrict__ counts, float* __restri
 
     const int first = blockIdx.x * COLUMNS * BINS;
     for (int i = thread; i < COLUMNS * BINS; i += THREADS) {
-        if (block_counts[i] == 0) continue;   // true for all bins of columns beyond the last
-        atomicAdd(&counts[first + i], block_counts[i]);
-        atomicAdd(&sums[first + i], block_sums[i]);
+        if (block_counts[i] > 0) {   // in no bin of a column beyond the last
+            atomicAdd(&counts[first + i], block_counts[i]);
+            atomicAdd(&sums[first + i], block_sums[i]);
+        }
     }
 }
