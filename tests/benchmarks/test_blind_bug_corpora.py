@@ -39,6 +39,7 @@ MANIFESTS = {
         "bugs_twelfth",
         "bugs_thirteenth",
         "bugs_fourteenth",
+        "bugs_fifteenth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -104,6 +105,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twelfth", 40, 3, 0),
         ("bugs_thirteenth", 40, 3, 0),
         ("bugs_fourteenth", 41, 5, 5),
+        ("bugs_fifteenth", 40, 3, 5),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -134,6 +136,7 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         "bugs_twelfth",
         "bugs_thirteenth",
         "bugs_fourteenth",
+        "bugs_fifteenth",
     ],
 )
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
