@@ -21,7 +21,9 @@ _NARROW = re.compile(r"half|bfloat|fp8|e4m3|e5m2|0xffff")
 def meaning(text: ChangedText) -> str:
     """What was wrong; empty where the kind of the change does not say."""
     kind = text.change.kind
-    more = hints(((text.old, text.new), text.whole), text.place)
+    # the words of asm are no variables: row and col in a name of an instruction say nothing
+    of_asm = "of an instruction" in kind
+    more = "" if of_asm else hints(((text.old, text.new), text.whole), text.place)
     for beginning, words in _MEANINGS:
         if kind.startswith(beginning):
             return f"{words(text)}{more}"

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.alike_changes import alike_changes
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
 from evoengine.evaluate.repair.change_weights import COUNT_POWER, weight
@@ -23,6 +24,7 @@ from evoengine.evaluate.repair.coupled_changes import coupled_changes
 from evoengine.evaluate.repair.element_changes import element_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
+from evoengine.evaluate.repair.instruction_changes import instruction_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
@@ -54,6 +56,7 @@ _CODE_CHANGES = (
     term_changes,
     call_changes,
     index_changes,
+    instruction_changes,
     statement_changes,
     mask_changes,
     coupled_changes,
@@ -111,8 +114,9 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     yield from header_changes(candidate.source[:end])
     yield from plan_value_changes(candidate.source[:end])
     code = kernel_code(candidate)
-    for changes in _CODE_CHANGES:
-        yield from changes(code)
+    found = [change for changes in _CODE_CHANGES for change in changes(code)]
+    yield from found
+    yield from alike_changes(code, found)
 
 
 def _once(candidate: Candidate, changes: Iterator[SourceChange]) -> list[SourceChange]:

@@ -10,20 +10,65 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _WHOLE_TYPES = ("int", "int32_t", "short", "char", "int8_t", "int16_t")
 _TO_NEAREST = "__float2int_rn"
 _BYTE = 8  # bits
+_FLOATED = frozenset(("sqrtf", "rsqrtf", "expf", "exp2f", "__float2half", "__float2half_rn"))
 
 
 def conversion_changes(code: KernelCode) -> Iterator[SourceChange]:
-    """Casts that cut a fraction off, which round to the nearest then; and values that are shifted
-    into a word, cut to their byte then.
+    """Casts that cut a fraction off, which round to the nearest then; values that are shifted into
+    a word, cut to their byte then; whole numbers that are divided, as floats then.
     """
     tokens = code.tokens
     for position in range(len(tokens)):
         if not code.function_places[position]:
             continue
-        if tokens.text(position) in _WHOLE_TYPES:
+        if tokens.text(position) == "/" and code.extents.is_binary(position):
+            yield from _divided_as_floats(code, position)
+        elif tokens.text(position) in _WHOLE_TYPES:
             yield from _rounded(code, position)
         elif tokens.text(position) == "<<":
             yield from _cut_to_a_byte(code, position)
+
+
+def _divided_as_floats(code: KernelCode, place: int) -> Iterator[SourceChange]:
+    """`1 / n` of whole numbers as `1.0f / n`, where a float takes it."""
+    tokens = code.tokens
+    first, last = code.extents.operand_before(place)
+    _, end = code.extents.operand_behind(place)
+    if not _is_whole(code, first, last) or not _is_whole(code, place + 1, end):
+        return
+    if _is_float(code, first):
+        text = tokens.source(first, last)
+        dividend = f"{text}.0f" if text.isdigit() else f"float({text})"
+        new = f"{dividend} {tokens.source(place, end)}"
+        yield code.replaced(first, end, new, "whole numbers divided")
+
+
+def _is_whole(code: KernelCode, first: int, last: int) -> bool:
+    """Whether all of an expression are whole numbers."""
+    tokens = code.tokens
+    for place in range(first, last + 1):
+        text, kind = tokens.text(place), tokens.kind(place)
+        own = code.names.at(place) if kind == "name" else None
+        if kind == "number" and not text.rstrip("uUlL").isdigit():
+            return False
+        if own is not None and own.sort != "int":
+            return False
+        is_float = kind == "name" and ("float" in text or text in ("double", "half", "__half"))
+        if is_float or text in ("[", "->"):
+            return False
+    return first <= last
+
+
+def _is_float(code: KernelCode, place: int) -> bool:
+    """Whether the statement of `place` is about a floating value: it declares or changes one."""
+    first, last = code.extents.statement(place)
+    for at in range(first, min(last + 1, place)):
+        if code.tokens.text(at) in ("float", "double") or code.tokens.text(at) in _FLOATED:
+            return True
+        own = code.names.at(at) if code.tokens.kind(at) == "name" else None
+        if own is not None and own.sort == "float":
+            return True
+    return False
 
 
 def _rounded(code: KernelCode, place: int) -> Iterator[SourceChange]:

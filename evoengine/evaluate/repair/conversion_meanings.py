@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+from evoengine.evaluate.repair.change_hints import named
 from evoengine.evaluate.repair.changed_text import ChangedText
-from evoengine.evaluate.repair.place_meanings import fixed
+from evoengine.evaluate.repair.place_meanings import fixed, shown
+
+_TYPE = re.compile(r"(?<=\.)(?:b?f16(?:x2)?|[su](?:8|32)|e[45]m[23])\b")  # of an instruction
 
 
 def _constant(text: ChangedText) -> str:
     return (
         f"the constant is wrong, {text.old} in place of {text.new} (its digits are mistyped, or too"
         f" few) in {text.where}"
+    )
+
+
+def _type(text: ChangedText) -> str:
+    pairs = zip(_TYPE.findall(text.old), _TYPE.findall(text.new), strict=True)
+    one, other = next((old, new) for old, new in pairs if old != new)
+    return (
+        f"the instruction is told that its operands are {one} where they are {other}: their bits"
+        f" are taken for other numbers (wrong type), in {text.where}"
+    )
+
+
+def _never_taken(text: ChangedText) -> str:
+    one, _, other = text.new.rstrip("; ").partition(" = ")
+    return (
+        f"{named(one)} never takes the value {other}, which was read ahead (the assignment is"
+        f" missing, {other} is not used): the same one is taken again and again, in {text.where}"
+    )
+
+
+def _divided(text: ChangedText) -> str:
+    return (
+        f"{shown(text.old)} is a division of whole numbers (integers), which cuts the fraction off"
+        f" (1 / n is 0): in {text.where}"
     )
 
 
@@ -29,6 +57,31 @@ CONVERSION_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         fixed(
             "a value is not cut to its byte (the mask is missing): the sign bits of a negative"
             " one overwrite the later ones of the word, in"
+        ),
+    ),
+    ("whole numbers divided", _divided),
+    ("value never taken", _never_taken),
+    ("type of an instruction", _type),
+    (
+        "transposition of an instruction missing",
+        fixed("ldmatrix loads matrices untransposed (.trans is missing): rows for columns, in"),
+    ),
+    (
+        "transposition of an instruction too many",
+        fixed("ldmatrix transposes matrices that must stay as they are (.trans is too many), in"),
+    ),
+    (
+        "groups of copies",
+        fixed(
+            "one group of asynchronous copies too many may be under way: what it copies is read"
+            " before it is there, in"
+        ),
+    ),
+    (
+        "loop over the rest",
+        fixed(
+            "each thread takes one element alone: those beyond the number of threads are left out,"
+            " never written (a loop in steps of all threads is missing), in"
         ),
     ),
 )

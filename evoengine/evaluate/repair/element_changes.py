@@ -36,8 +36,11 @@ def _elements(code: KernelCode) -> Iterator[SourceChange]:
             uses.setdefault(key, []).append((name, end))
     for pairs in uses.values():
         for item in code.visible(pairs[0][0], "float")[:_MOST_VARIABLES]:
+            begin = code.extents.statement(pairs[0][0])[0]
+            is_new = code.extents.statement(item.position)[1] == begin - 1
+            near = ", of the statement before" if is_new else ""
             for pair in pairs:
-                yield code.replaced(*pair, item.name, "name for an element")
+                yield code.replaced(*pair, item.name, f"name for an element{near}")
             if len(pairs) > 1:
                 changes = [code.replaced(*pair, item.name, "") for pair in pairs]
                 yield together(changes, "name for an element, in a whole statement")

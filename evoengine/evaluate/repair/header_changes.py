@@ -62,7 +62,7 @@ def _of_what(header: str, place: int) -> str:
 
 def _exchanged(found: re.Match[str]) -> Iterator[SourceChange]:
     """Each two entries of a list exchanged."""
-    entries = _entries(found[2])
+    entries = entries_of(found[2])
     start = found.start(2)
     for place, (begin, end) in enumerate(entries):
         for first, last in entries[place + 1 :]:
@@ -79,7 +79,7 @@ def _exchanged(found: re.Match[str]) -> Iterator[SourceChange]:
 def _factors(found: re.Match[str]) -> Iterator[SourceChange]:
     """Numbers that the launch plan gives a kernel, without one of their factors, or with one."""
     start = found.start(2)
-    entries = [(begin, end, found[2][begin:end]) for begin, end in _entries(found[2])]
+    entries = [(begin, end, found[2][begin:end]) for begin, end in entries_of(found[2])]
     for begin, end, text in entries:
         span = start + begin, start + end
         kind = "argument of the plan without a factor"
@@ -94,7 +94,7 @@ def _factors(found: re.Match[str]) -> Iterator[SourceChange]:
                 yield SourceChange(*span, new, "argument of the plan times a number")
 
 
-def _entries(text: str) -> list[tuple[int, int]]:
+def entries_of(text: str) -> list[tuple[int, int]]:
     """Begin and end of each entry of a list, commas in brackets and quotes left out."""
     found, depth, begin, quoted = [], 0, 0, False
     for place, sign in enumerate(text + ","):

@@ -10,19 +10,74 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _LANE = re.compile(r"\b(lane|tid|thread|t|i)\w*\b", re.IGNORECASE)
 _MOST_LANES = 3
+_BEGUN = re.compile(r"(?:const )?(?:int|unsigned) (\w+) = (.+); (.+)", re.DOTALL)
+_BOUNDED = re.compile(r"(\w+) < ([^<>=&|]+)", re.DOTALL)
+_THREADS = re.compile(r"THREAD|BLOCK|WARP")
 _FLOATS = ("float", "double", "half", "int")
 
 Range = tuple[int, int]
 
 
 def loop_changes(code: KernelCode) -> Iterator[SourceChange]:
-    """Steps times a size, arrays set back in each round, conditions of the steps of a scan."""
+    """Steps times a size, arrays set back in each round, conditions of the steps of a scan, loops
+    over more elements than there are threads.
+    """
+    yield from _over_the_rest(code)
     for loop in range(len(code.tokens)):
         is_loop = code.tokens.text(loop) == "for" and loop + 1 in code.tokens.partners
         if is_loop and code.function_places[loop]:
             yield from _steps(code, loop)
             yield from _resets(code, loop)
             yield from _guards(code, loop)
+
+
+def _over_the_rest(code: KernelCode) -> Iterator[SourceChange]:
+    """`if (i < n)` made a loop from i on, in steps of the threads: each thread does one alone."""
+    tokens = code.tokens
+    for condition in range(len(tokens)):
+        opening = condition + 1
+        if tokens.text(condition) != "if" or opening not in tokens.partners:
+            continue
+        closing = tokens.partners[opening]
+        inside = tokens.source(opening + 1, closing - 1)
+        begun = _BEGUN.fullmatch(inside)
+        bounded = _BOUNDED.fullmatch(inside)
+        if not code.function_places[condition] or begun is None is bounded:
+            continue
+        for step in _counts(code, condition):
+            if begun is not None:
+                name, start, bound = begun.groups()
+                new = f"for (int {name} = {start}; {bound}; {name} += {step})"
+                yield code.replaced(condition, closing, new, "loop over the rest missing")
+            elif bounded is not None:
+                name, bound = bounded.groups()
+                own = code.names.at(opening + 1)
+                if own is None or own.sort != "int" or own.is_parameter:
+                    continue
+                first, last = _body_of(code, closing)
+                new = (
+                    f"for (int evo_{name} = {name}; evo_{name} < {bound}; evo_{name} += {step})"
+                    f" {{ const int {name} = evo_{name}; {tokens.source(first, last)} }}"
+                )
+                yield code.replaced(condition, last, new, "loop over the rest missing")
+
+
+def _counts(code: KernelCode, position: int) -> list[str]:
+    """How many threads there may be: of a block, or of the grid."""
+    names = [
+        item.name
+        for item in code.visible(position, "int")
+        if item.name.isupper() and _THREADS.search(item.name)
+    ]
+    return [*names, "blockDim.x", "blockDim.x * gridDim.x"]
+
+
+def _body_of(code: KernelCode, closing: int) -> Range:
+    """The statement or block behind a condition, whole."""
+    first = closing + 1
+    if code.tokens.text(first) == "{" and first in code.tokens.partners:
+        return first, code.tokens.partners[first]
+    return first, code.extents.statement(first)[1]
 
 
 def _steps(code: KernelCode, loop: int) -> Iterator[SourceChange]:

@@ -193,6 +193,13 @@ def _argument(text: ChangedText) -> str:
     )
 
 
+def _argument_of_another(text: ChangedText) -> str:
+    return (
+        f"the launch plan gives {shown(text.old)} where {shown(text.new)} is meant, as another"
+        " launch is given: a pitch (leading dimension) or another size is wrong"
+    )
+
+
 def _argument_scaled(text: ChangedText) -> str:
     return (
         f"the launch plan gives {shown(text.old)} where {shown(text.new)} is meant: the factor for"
@@ -243,6 +250,7 @@ PART_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("flag negated", _flag),
     ("argument of the plan without", _argument),
     ("argument of the plan times", _argument_scaled),
+    ("argument of another launch", _argument_of_another),
     ("one more, of a factor", _of_factor),
     ("one less, of a factor", _of_factor),
     ("guard of a scan", _guard_of_scan),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from evoengine.evaluate.repair.header_changes import entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _VALUE = re.compile(r"\bvalue:\s*([^,{}\n]+?)\s*(?=[,}])")
@@ -16,6 +17,7 @@ _NO_NAMES = frozenset(
     ("args", "block", "dtype", "float16", "float32", "float64", "grid", "int32", "int64", "kernel")
 )
 _MOST_NAMES = 10
+_ARGUMENTS = re.compile(r"\bargs:[ \t]*\[([^\]\n]*)\]")
 
 
 def plan_value_changes(header: str) -> Iterator[SourceChange]:
@@ -38,6 +40,31 @@ def plan_value_changes(header: str) -> Iterator[SourceChange]:
                         new = f"{{value: {name} / {other}, dtype: float32}}"
                         yield SourceChange(*found.span(), new, "value of the plan, with another")
     yield from _neighbours(header)
+    yield from _of_other_launches(header)
+
+
+def _of_other_launches(header: str) -> Iterator[SourceChange]:
+    """Each number of a launch's arguments replaced by one that another launch is given: a pitch of
+    memory that it has filled.
+    """
+    lists = [
+        [(found.start(1) + begin, found[1][begin:end]) for begin, end in entries_of(found[1])]
+        for found in _ARGUMENTS.finditer(header)
+    ]
+    for own in lists:
+        given = dict.fromkeys(text for other in lists if other is not own for _, text in other)
+        for start, text in own:
+            if not _is_computed(text):
+                continue
+            for new in given:
+                if _is_computed(new) and new not in {it for _, it in own}:
+                    kind = "argument of another launch"
+                    yield SourceChange(start, start + len(text), new, kind)
+
+
+def _is_computed(text: str) -> bool:
+    """Whether an argument is an expression of sizes, or named by one."""
+    return text.startswith('"') or text.isupper()
 
 
 def _with(text: str, name: str) -> Iterator[str]:

@@ -18,6 +18,8 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _CONSTANT_WORDS = frozenset(
     ("constexpr", "static_assert", "using", "case", "enum", "__launch_bounds__", "template")
 )
+# Changes of a value's type: an alternative is converted to the type of what it replaces.
+_OTHER_TYPES = frozenset(("whole numbers divided",))
 _DELIMITERS = frozenset((",", ";", "{", "}", "?", ":", "return", "else", "do")) | ASSIGNMENTS
 
 
@@ -63,7 +65,7 @@ def _overlap(pieces: list[SwitchedChange]) -> bool:
 
 
 def _one_switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
-    if change.start < code.offset:
+    if change.start < code.offset or change.kind in _OTHER_TYPES:
         return None
     if change.start == change.end and change.new.rstrip().endswith(";"):
         return _insertion(code, change)

@@ -18,13 +18,31 @@ def unread_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Each variable that is declared and read nowhere: added, multiplied or in place of a zero."""
     for item in code.unread:
         if item.sort in ("int", "float"):
-            continue  # term_changes has these
+            yield from _taken(code, item)
+            continue  # term_changes has the others of these
         for first, last in spots_of(code):
             if not item.position < first <= item.last or code.in_index(first):
                 continue
             for text in _elements(code, item, first):
                 yield from _put(code, first, last, text)
         yield from _looked_up(code, item)
+
+
+def _taken(code: KernelCode, item: DeclaredName) -> Iterator[SourceChange]:
+    """A value that was read ahead, given at the end of its block to who was there before it:
+    `index = next`.
+    """
+    tokens = code.tokens
+    block = tokens.enclosing[item.position]
+    if item.is_parameter or block < 0 or tokens.text(block) != "{" or block not in tokens.partners:
+        return
+    end = tokens.partners[block]
+    if end - 1 <= item.position:
+        return
+    for other in code.visible(block, item.sort):
+        if not other.is_parameter and not other.name.isupper() and other.position >= 0:
+            new = f" {other.name} = {item.name};"
+            yield code.inserted(end - 1, new, "value never taken")
 
 
 def _looked_up(code: KernelCode, item: DeclaredName) -> Iterator[SourceChange]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from evoengine.evaluate.worker.forensics.changed_reductions import count, names_of, together
 from evoengine.evaluate.worker.forensics.changed_step import ChangedStep, Instead, change
 from evoengine.evaluate.worker.forensics.reference_steps import ReferenceStep
@@ -82,8 +84,19 @@ def _with_other(other: Callable[[float], float]) -> Instead:
 
 def _with_divisor(number: int) -> Instead:
     def instead(func: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-        if not isinstance(args[1], int | float) or args[1] == number:
+        is_plain = isinstance(args[1], int | float) and args[1] != number
+        if not is_plain and not _are_counts(args[1]):
             raise ValueError("no plain divisor")
         return func(args[0], number, *args[2:], **kwargs)
 
     return instead
+
+
+def _are_counts(divisor: Any) -> bool:
+    """Whether a divisor counts something that differs, such as the tokens that a mask keeps."""
+    return (
+        isinstance(divisor, torch.Tensor)
+        and not divisor.is_floating_point()
+        and not divisor.is_complex()
+        and divisor.dtype is not torch.bool
+    )

@@ -1,0 +1,159 @@
+"""Mistakes of whole statements: one of the changes mends each, and its sentence says what was wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.candidate import kernel_file
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.repair_finding import finding
+from evoengine.evaluate.repair.repair_search import FoundRepairs
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import switched
+
+SOURCE = """/* evoengine
+name: paired_tops
+precision: fp32
+let:
+  PITCH: round_up(C, 32)
+scratch:
+  rows: {dtype: float32, shape: [N, PITCH]}
+launches:
+  - kernel: packed
+    grid: [N]
+    block: [128]
+    args: [x, rows, C, PITCH]
+  - kernel: paired_tops
+    grid: [N]
+    block: [128]
+    args: [rows, places, out, N, C, PITCH]
+*/
+constexpr int THREADS = 128;
+
+__device__ void multiply(float* sums, unsigned a, unsigned b) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                 : "+f"(sums[0]), "+f"(sums[1]) : "r"(a), "r"(b));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0}, [%1];" : "=r"(a) : "r"(b));
+    asm volatile("cp.async.wait_group 0;");
+}
+
+__global__ void paired_tops(const float2* rows, const int* places, float2* out, int N, int C, int pitch) {
+    __shared__ float2 tops[THREADS];
+    const int thread = threadIdx.x;
+    const float share = 1.0f / C;
+    float2 top = rows[size_t(blockIdx.x) * pitch + thread];
+    int place = places[thread];
+    for (int c = thread; c < C; c += THREADS) {
+        const int next = places[c];
+        const float2 value = rows[size_t(blockIdx.x) * pitch + place];
+        top.x = fmaxf(top.x, value.x * share);
+        top.y = fmaxf(top.y, value.y * share);
+        place = next;
+    }
+    tops[thread] = top;
+    __syncthreads();
+    for (int i = thread; i < C; i += THREADS) out[i] = tops[i % THREADS];
+}
+"""
+ASM = '"mma.sync.aligned.m16n8k8.row.col.f32.{0}.{0}.f32 '
+# what is right, what stands there in the wrong kernel, and words of the sentence
+MISTAKES = {
+    "division of whole numbers": (
+        "1.0f / C",
+        "1 / C",
+        "is a division of whole numbers (integers), which cuts the fraction off",
+    ),
+    "value that is read ahead": (
+        "        place = next;\n",
+        "",
+        "never takes the value next, which was read ahead",
+    ),
+    "one element a thread": (
+        "for (int i = thread; i < C; i += THREADS) out",
+        "if (const int i = thread; i < C) out",
+        "those beyond the number of threads are left out, never written",
+    ),
+    "both members": (
+        "top.x = fmaxf(top.x, value.x * share);\n        top.y = fmaxf(top.y, value.y * share);",
+        "top.x = fminf(top.x, value.x * share);\n        top.y = fminf(top.y, value.y * share);",
+        "the minimum is taken in place of the maximum",
+    ),
+    "members with names of their own": (
+        "value.x * share);\n        top.y = fmaxf(top.y, value.y",
+        "top.x * share);\n        top.y = fmaxf(top.y, top.y",
+        "in place of",
+    ),
+    "types of an instruction": (
+        ASM.format("f16"),
+        ASM.format("bf16"),
+        "operands are bf16 where they are f16: their bits are taken for other numbers",
+    ),
+    "transposition missing": (".x2.trans.", ".x2.", "untransposed (.trans is missing)"),
+    "copies in flight": (
+        "wait_group 0",
+        "wait_group 1",
+        "what it copies is read before it is there",
+    ),
+    "argument of another launch": (
+        "out, N, C, PITCH]",
+        'out, N, C, "round_up(C, 16)"]',
+        'where "PITCH" is meant, as another launch is given',
+    ),
+}
+
+
+def mending(right: str, wrong: str) -> tuple[Candidate, list[SourceChange]]:
+    """The wrong kernel, and its changes that make the right one."""
+    assert SOURCE.count(right) == 1, right
+    found = kernel_file.parse(SOURCE.replace(right, wrong))
+    changes = [change for change, _ in ordered_changes(found)]
+
+    def bare(source: str) -> str:
+        return "".join(source.split())
+
+    return found, [one for one in changes if bare(one.applied(found.source)) == bare(SOURCE)]
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_one_change_mends_it_and_says_what_was_wrong(name: str) -> None:
+    right, wrong, said = MISTAKES[name]
+    candidate, changes = mending(right, wrong)
+    assert changes
+    told = finding(candidate, FoundRepairs(changes=changes[:1]))
+    assert told is not None and said in told.sentence, told
+
+
+def test_a_guard_around_one_element_a_thread_becomes_a_loop() -> None:
+    source = SOURCE.replace(
+        "for (int i = thread; i < C; i += THREADS) out[i] = tops[i % THREADS];",
+        "if (thread < C) out[thread] = tops[thread];",
+    )
+    kind = "loop over the rest missing"
+    texts = [
+        change.new
+        for change, _ in ordered_changes(kernel_file.parse(source))
+        if change.kind == kind
+    ]
+    assert (
+        "for (int evo_thread = thread; evo_thread < C; evo_thread += THREADS)"
+        " { const int thread = evo_thread; out[thread] = tops[thread]; }"
+    ) in texts
+
+
+@pytest.mark.parametrize(
+    ("name", "may_be_chosen"),
+    [("division of whole numbers", False), ("types of an instruction", True)],
+)
+def test_a_change_of_a_type_is_compiled_alone_and_one_of_asm_is_not(
+    name: str, may_be_chosen: bool
+) -> None:
+    """An alternative that is chosen while the kernel runs is converted to the type that was there."""
+    candidate, changes = mending(*MISTAKES[name][:2])
+    assert (switched(kernel_code(candidate), changes[0]) is not None) is may_be_chosen
+
+
+def test_two_types_of_one_product_stay_equal() -> None:
+    candidate, _ = mending(ASM.format("f16"), ASM.format("bf16"))
+    texts = [one.new for one, _ in ordered_changes(candidate) if "type of an instr" in one.kind]
+    assert texts and not any(".f16.bf16." in text or ".bf16.f16." in text for text in texts)
