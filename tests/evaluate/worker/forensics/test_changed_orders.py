@@ -78,6 +78,12 @@ QUANTISED = OwnReference(
 )
 
 
+KEPT = OwnReference(
+    "count = (x > 0).sum(-1)\nreturn x.relu().sum(-1) / count.clamp_min(1)",
+    {"N": 40, "C": 50},
+    {"x": ["N", "C"]},
+    ["N"],
+)
 ROTATED = OwnReference(
     "h = x.shape[-1] // 2\n"
     "turned = torch.cat((-x[..., h:], x[..., :h]), -1)\n"
@@ -220,6 +226,11 @@ PLANTED: dict[str, tuple[OwnReference, Mutant, str]] = {
         QUANTISED,
         lambda x: quantised(x, 128),
         "divided by the wrong number: by 128 in place of 127",
+    ),
+    "all in place of those that count": (
+        KEPT,
+        lambda x: x.relu().sum(-1) / x.shape[-1],
+        "divided by the wrong number: by C (50) in place of count.clamp_min(1)",
     ),
 }
 
