@@ -79,7 +79,8 @@ QUANTISED = OwnReference(
 
 
 KEPT = OwnReference(
-    "count = (x > 0).sum(-1)\nreturn x.relu().sum(-1) / count.clamp_min(1)",
+    "kept = x > 0\ncount = kept.sum(-1)\n"
+    "return torch.where(kept, x, 0).sum(-1) / count.clamp_min(1)",
     {"N": 40, "C": 50},
     {"x": ["N", "C"]},
     ["N"],
