@@ -20,6 +20,7 @@ _CALL_KINDS = {
     "logf": "exponential",
     "1.0f / ": "reciprocal",
 }
+_SHUFFLED = 3  # arguments of a shuffle without its width
 _STATEMENT_WORDS = frozenset(("if", "for", "while", "switch", "sizeof", "asm"))
 
 
@@ -65,6 +66,9 @@ def _call(code: KernelCode, opening: int) -> Iterator[SourceChange]:
         text = tokens.source(*inner)
         yield code.replaced(begin, closing, f"({text})", "two conversions dropped")
     yield from _exchanged(code, arguments)
+    if len(arguments) == _SHUFFLED + 1 and tokens.text(begin).startswith("__shfl"):
+        last = arguments[_SHUFFLED - 1][1]
+        yield code.replaced(last + 1, closing, ")", "width of a shuffle too many")
 
 
 def _inner_argument(code: KernelCode, arguments: list[tuple[int, int]]) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.instruction_changes import instruction_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.layout_changes import layout_changes
 from evoengine.evaluate.repair.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
 from evoengine.evaluate.repair.loop_changes import loop_changes
@@ -37,9 +38,11 @@ from evoengine.evaluate.repair.operator_changes import operator_changes
 from evoengine.evaluate.repair.part_changes import part_changes
 from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
+from evoengine.evaluate.repair.rest_changes import rest_changes
 from evoengine.evaluate.repair.scale_changes import scale_changes
 from evoengine.evaluate.repair.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.stage_changes import stage_changes
 from evoengine.evaluate.repair.statement_changes import statement_changes
 from evoengine.evaluate.repair.stride_changes import stride_changes
 from evoengine.evaluate.repair.term_changes import term_changes
@@ -72,6 +75,9 @@ _CODE_CHANGES = (
     counter_changes,
     conversion_changes,
     like_part_changes,
+    layout_changes,
+    rest_changes,
+    stage_changes,
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.
 _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")

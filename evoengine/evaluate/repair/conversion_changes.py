@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -10,14 +11,17 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _WHOLE_TYPES = ("int", "int32_t", "short", "char", "int8_t", "int16_t")
 _TO_NEAREST = "__float2int_rn"
 _BYTE = 8  # bits
+_NARROW = re.compile(r"(__)?half|(__)?(nv_)?bfloat16")
 _FLOATED = frozenset(("sqrtf", "rsqrtf", "expf", "exp2f", "__float2half", "__float2half_rn"))
 
 
 def conversion_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Casts that cut a fraction off, which round to the nearest then; values that are shifted into
-    a word, cut to their byte then; whole numbers that are divided, as floats then.
+    a word, cut to their byte then; whole numbers that are divided, as floats then; sums in half
+    precision, in single then.
     """
     tokens = code.tokens
+    yield from _narrow(code)
     for position in range(len(tokens)):
         if not code.function_places[position]:
             continue
@@ -107,3 +111,16 @@ def _cut_to_a_byte(code: KernelCode, place: int) -> Iterator[SourceChange]:
         if "&" not in text:
             new = f"(({text}) & 0xffu) << {distance}"
             yield code.replaced(first, end, new, "byte not cut")
+
+
+def _narrow(code: KernelCode) -> Iterator[SourceChange]:
+    """Local sums in half precision, made single."""
+    tokens = code.tokens
+    for item in code.names.all:
+        if item.position < 0 or item.is_parameter or item.sort not in ("float", "array"):
+            continue
+        if "__shared__" in (tokens.text(item.declaration - 1), tokens.text(item.declaration)):
+            continue
+        for place in range(max(0, item.declaration), item.position):
+            if _NARROW.fullmatch(tokens.text(place)) and code.function_places[place]:
+                yield code.replaced(place, place, "float", "type of a sum too narrow")

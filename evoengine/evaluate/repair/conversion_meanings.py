@@ -60,6 +60,17 @@ CONVERSION_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         ),
     ),
     ("whole numbers divided", _divided),
+    (
+        "type of a sum",
+        fixed("sums are accumulated in half precision (low precision, not in float) in"),
+    ),
+    (
+        "width of a shuffle",
+        fixed(
+            "the shuffle stays within parts of the warp (its width is too small): values of other"
+            " lanes are taken, in"
+        ),
+    ),
     ("value never taken", _never_taken),
     ("type of an instruction", _type),
     (
@@ -69,13 +80,6 @@ CONVERSION_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     (
         "transposition of an instruction too many",
         fixed("ldmatrix transposes matrices that must stay as they are (.trans is too many), in"),
-    ),
-    (
-        "groups of copies",
-        fixed(
-            "one group of asynchronous copies too many may be under way: what it copies is read"
-            " before it is there, in"
-        ),
     ),
     (
         "loop over the rest",

@@ -25,12 +25,11 @@ _BOTH = frozenset(("f16", "bf16", "f16x2", "bf16x2"))  # operands have one type 
 _TYPE = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(_TYPES, key=len, reverse=True))})\b")
 _NAME = re.compile(r"(?:mma|wmma|cvt|ldmatrix|add|mul|fma|max|min|dp4a)\S*")
 _TRANSPOSED, _LOADED = ".trans", re.compile(r"ldmatrix\S*?\.x[124]\b(?!\.trans)")
-_WAITED = re.compile(r"(?<=wait_group )\d+")
 
 
 def instruction_changes(code: KernelCode) -> Iterator[SourceChange]:
-    """Every statement of asm with other types, transposed or not, with fewer groups in flight: the
-    whole of it, because a text of asm cannot be chosen while the kernel runs.
+    """Every statement of asm with other types, transposed or not: the whole of it, because
+    a text of asm cannot be chosen while the kernel runs.
     """
     for position, token in enumerate(code.tokens.tokens):
         if token.kind != "string" or not code.function_places[position]:
@@ -50,10 +49,6 @@ def _others(text: str) -> Iterator[tuple[str, str]]:
     elif found := _LOADED.search(text):
         new = f"{text[: found.end()]}{_TRANSPOSED}{text[found.end() :]}"
         yield new, "transposition of an instruction missing"
-    for found in _WAITED.finditer(text):
-        if (groups := int(found[0])) > 0:
-            new = f"{text[: found.start()]}{groups - 1}{text[found.end() :]}"
-            yield new, "groups of copies in flight"
 
 
 def _other_types(text: str) -> Iterator[str]:

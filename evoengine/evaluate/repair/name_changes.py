@@ -199,3 +199,36 @@ def _members(code: KernelCode) -> Iterator[SourceChange]:
             for other in "xyzw":
                 if other != tokens.text(position):
                     yield code.replaced(position, position, other, "member of a vector")
+    yield from _members_of_types(code)
+
+
+def _members_of_types(code: KernelCode) -> Iterator[SourceChange]:
+    """The members of own types: rule.beta1 made rule.beta2."""
+    tokens = code.tokens
+    types = list(_declared_members(code))
+    for position in range(2, len(tokens)):
+        member = tokens.text(position)
+        if tokens.text(position - 1) not in (".", "->") or not code.function_places[position]:
+            continue
+        for members in types:
+            for other in members if member in members else ():
+                if other != member:
+                    alike = "that is alike" if _are_alike(other, member) else "of a type"
+                    yield code.replaced(position, position, other, f"member {alike}")
+
+
+def _declared_members(code: KernelCode) -> Iterator[list[str]]:
+    """The names of the variables of each type that the code defines."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        opening = place + 2
+        if tokens.text(place) != "struct" or tokens.text(opening) != "{":
+            continue
+        if opening in tokens.partners:
+            yield [
+                tokens.text(at)
+                for at in range(opening + 2, tokens.partners[opening])
+                if tokens.kind(at) == "name"
+                and tokens.enclosing[at] == opening
+                and tokens.text(at + 1) in (",", ";", "=", "[")
+            ]

@@ -138,7 +138,8 @@ def _step(text: ChangedText) -> str:
 
 
 def _quotient(text: ChangedText) -> str:
-    one, other = ("remainder", "quotient") if text.old.strip() == "%" else ("quotient", "remainder")
+    words = ("remainder", "quotient")
+    one, other = words if text.old.strip().startswith("%") else words[::-1]
     return (
         f"the {one} ({text.old.strip()}) is taken where the {other} ({text.new}) is meant: rows and"
         " columns (registers or elements) are mixed up, so that half of them take what belongs to"

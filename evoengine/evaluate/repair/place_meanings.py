@@ -72,6 +72,47 @@ PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ),
     ("same place twice", _same_place),
     ("offset of another", fixed("the pointer is moved to the place of another tensor, in")),
+    (
+        "axes of an index",
+        fixed(
+            "two axes of the index are in the wrong order (another layout, such as rows before"
+            " heads, transposed): elements of another row or head are taken, in"
+        ),
+    ),
+    (
+        "indices of an array",
+        fixed("the two indices of an array are exchanged (rows for columns, transposed) in"),
+    ),
+    (
+        "bits for a quotient",
+        fixed("the remainder is taken for the quotient, or the reverse (>> for &), in"),
+    ),
+    (
+        "bits of a lane",
+        fixed("the mask of bits is wrong, so that places repeat or are left out, in"),
+    ),
+    (
+        "rest of a loop",
+        fixed(
+            "a whole step is taken where less is left: the last, incomplete part (the tail) is"
+            " read beyond its end, in"
+        ),
+    ),
+    (
+        "end of a part",
+        fixed("a part reaches to the end of all, over those of the other parts, in"),
+    ),
+    (
+        "count for a number",
+        fixed("the loop has a fixed number of rounds, too many or too few for what there is, in"),
+    ),
+    (
+        "other stage",
+        fixed(
+            "the wrong stage of a double buffer is used: the one that is still read, or not yet"
+            " filled, in"
+        ),
+    ),
     ("end of a loop", fixed("the loop ends too early or too late: some are left out, in")),
     ("row of the block", _block_row),
     (

@@ -19,7 +19,7 @@ _CONSTANT_WORDS = frozenset(
     ("constexpr", "static_assert", "using", "case", "enum", "__launch_bounds__", "template")
 )
 # Changes of a value's type: an alternative is converted to the type of what it replaces.
-_OTHER_TYPES = frozenset(("whole numbers divided",))
+_OTHER_TYPES = frozenset(("whole numbers divided", "type of a sum too narrow"))
 _DELIMITERS = frozenset((",", ";", "{", "}", "?", ":", "return", "else", "do")) | ASSIGNMENTS
 
 

@@ -25,7 +25,10 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         ),
         (
             r"\bhalf of|of every|left out|leaves out|last tile|first tile",
-            ("number", "bound", "quotient", "term too many", "range of a loop", "condition"),
+            (
+                *("number", "bound", "quotient", "term too many", "range of a loop", "condition"),
+                *("step of a loop", "count for", "loop over the rest", "bits of a lane"),
+            ),
         ),
         (
             r"not divided|divisor|divided by|number of elements|\bmean\b",
@@ -33,7 +36,10 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         ),
         (
             r"transposed|fragment|exchanged|reverse|mixed up|layout",
-            ("names exchanged", "arguments", "member", "layout", "type", "coordinates", "terms"),
+            (
+                *("names exchanged", "arguments", "member", "layout", "type", "coordinates"),
+                *("terms", "axes of", "indices of", "bits for", "transposition"),
+            ),
         ),
         (
             r"sixteen|every 16|registers|\be [%/] 2|places of every 16x8",
@@ -56,14 +62,20 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             r"offset of the tile|counted from the begin|later tiles",
             ("part missing", "summand missing", "term of another place", "row of an index"),
         ),
-        (r"not set back|sums of the (row|tile) before|kept from", ("reset", "assignment")),
+        (
+            r"not set back|sums of the (row|tile) before|kept from",
+            ("reset", "assignment", "value never taken", "other stage"),
+        ),
         (
             r"first row|row 0|(from|of) another|\bindex\b|shared|\bgroup",
             ("row of an index", "begin of a row", "name for", "index of", "name that", "factor"),
         ),
         (
             r"never written|\btail\b|no multiple",
-            ("grid", "bound", "condition", "comparison", "quotient", "name of the plan"),
+            (
+                *("grid", "bound", "condition", "comparison", "quotient", "name of the plan"),
+                *("rest of a loop", "loop over the rest", "end of a part"),
+            ),
         ),
         (r"\bmask|later keys|future", ("comparison", "mask", "condition", "one more", "case of")),
         (
@@ -72,7 +84,10 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         ),
         (r"twice|too many times|again", ("term too many", "factor too many", "call dropped")),
         (r"negative|negated|\bsign\b", ("sign", "value negated", "operand negated", "negation")),
-        (r"rounded|fp16|bf16|narrow", ("two conversions", "conversion", "call missing, rounding")),
+        (
+            r"rounded|fp16|bf16|narrow|half precision",
+            ("two conversions", "conversion", "call missing, rounding", "type of a sum"),
+        ),
         (r"\bbase\b|log2|exponent|softmax", ("function of a family", "times a constant")),
     )
 )

@@ -82,7 +82,7 @@ MISTAKES = [
      'asm volatile("cp.async.wait_group 2;" ::: "memory");',
      'asm volatile("cp.async.wait_group 1;" ::: "memory");'),
     ("two operations too many", "f(x[min(max(lane - 1, 0), C)]);", "f(x[lane - 1]);"),
-    ("name for an element", "out[row] = x[lane];", "out[row] = mean;"),
+    ("name for an element, of the statement before", "out[row] = x[lane];", "out[row] = mean;"),
     ("name for an element, in a whole statement",
      "mean += fmaf(tile[row], tile[row], mean);",
      "mean += fmaf(mean, mean, mean);"),

@@ -35,7 +35,6 @@ __device__ void multiply(float* sums, unsigned a, unsigned b) {
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1}, {%2}, {%3}, {%0,%1};"
                  : "+f"(sums[0]), "+f"(sums[1]) : "r"(a), "r"(b));
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0}, [%1];" : "=r"(a) : "r"(b));
-    asm volatile("cp.async.wait_group 0;");
 }
 
 __global__ void paired_tops(const float2* rows, const int* places, float2* out, int N, int C, int pitch) {
@@ -54,6 +53,40 @@ __global__ void paired_tops(const float2* rows, const int* places, float2* out, 
     tops[thread] = top;
     __syncthreads();
     for (int i = thread; i < C; i += THREADS) out[i] = tops[i % THREADS];
+}
+"""
+LAYOUTS = """/* evoengine
+name: head_rows
+precision: fp16
+launches:
+  - kernel: head_rows
+    grid: [H, B]
+    block: [128]
+    args: [q, index, out, H, S, D, G]
+*/
+struct Rule { float beta1, beta2; };
+constexpr int TEAMS = 4;
+
+__device__ float step(float first, float second, const Rule rule) {
+    return rule.beta1 * first + rule.beta2 * second;
+}
+
+__global__ void head_rows(const half* q, const int* index, half* out, int H, int S, int D, int G) {
+    __shared__ half tiles[2][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x >> 5, head = blockIdx.x / G;
+    float sum[2][4] = {};
+    const int chunks = (S + 31) / 32, begin = warp * chunks, last = min(S, begin + chunks);
+    int now = 0;
+    for (int start = begin; start < last; start += 32) {
+        const int count = min(32, last - start);
+        tiles[now ^ 1][lane] = q[((size_t(blockIdx.y) * H + head) * S + start) * D + lane];
+        for (int k = 0; k < count; ++k) {
+            const float value = __half2float(__shfl_sync(0xffffffffu, tiles[now][lane & 15], k));
+            for (int e = 0; e < 4; ++e) sum[k & 1][e] = step(sum[k & 1][e], value, Rule{0.9f, 0.99f});
+        }
+        now ^= 1;
+    }
+    for (int i = warp; i < D; i += TEAMS) out[i] = sum[0][i] + sum[1][i];
 }
 """
 ASM = '"mma.sync.aligned.m16n8k8.row.col.f32.{0}.{0}.f32 '
@@ -90,29 +123,47 @@ MISTAKES = {
         "operands are bf16 where they are f16: their bits are taken for other numbers",
     ),
     "transposition missing": (".x2.trans.", ".x2.", "untransposed (.trans is missing)"),
-    "copies in flight": (
-        "wait_group 0",
-        "wait_group 1",
-        "what it copies is read before it is there",
-    ),
     "argument of another launch": (
         "out, N, C, PITCH]",
         'out, N, C, "round_up(C, 16)"]',
         'where "PITCH" is meant, as another launch is given',
     ),
 }
+LAYOUT_MISTAKES = {
+    "axes of an index": (
+        "((size_t(blockIdx.y) * H + head) * S + start) * D",
+        "((size_t(blockIdx.y) * S + start) * H + head) * D",
+        "two axes of the index are in the wrong order (another layout, such as rows before heads",
+    ),
+    "axes of an array": (
+        "sum[k & 1][e] = step(sum[k & 1][e]",
+        "sum[e][k & 1] = step(sum[e][k & 1]",
+        "rows for columns, transposed",
+    ),
+    "quotient for remainder": ("blockIdx.x / G", "blockIdx.x % H", "taken where the quotient"),
+    "bits": (">> 5", "& 31", "the remainder is taken for the quotient"),
+    "mask": ("lane & 15", "lane & 7", "so that places repeat or are left out"),
+    "rest": ("min(32, last - start)", "32", "the last, incomplete part (the tail) is read beyond"),
+    "end": ("min(S, begin + chunks)", "S", "a part reaches to the end of all"),
+    "step": ("i += TEAMS", "++i", "several times (twice or more)"),
+    "rounds": ("k < count", "k < 32", "a fixed number of rounds"),
+    "stage": ("now ^ 1", "now", "the wrong stage of a double buffer is used"),
+    "sums in half": ("float sum[2]", "half sum[2]", "accumulated in half precision"),
+    "member": ("rule.beta2 *", "rule.beta1 *", "beta1 is used in place of beta2"),
+    "width of a shuffle": ("15], k)", "15], k, 16)", "the shuffle stays within parts of the warp"),
+}
 
 
-def mending(right: str, wrong: str) -> tuple[Candidate, list[SourceChange]]:
+def mending(right: str, wrong: str, source: str = SOURCE) -> tuple[Candidate, list[SourceChange]]:
     """The wrong kernel, and its changes that make the right one."""
-    assert SOURCE.count(right) == 1, right
-    found = kernel_file.parse(SOURCE.replace(right, wrong))
+    assert source.count(right) == 1, right
+    found = kernel_file.parse(source.replace(right, wrong))
     changes = [change for change, _ in ordered_changes(found)]
 
-    def bare(source: str) -> str:
-        return "".join(source.split())
+    def bare(text: str) -> str:
+        return "".join(text.split())
 
-    return found, [one for one in changes if bare(one.applied(found.source)) == bare(SOURCE)]
+    return found, [one for one in changes if bare(one.applied(found.source)) == bare(source)]
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -122,6 +173,18 @@ def test_one_change_mends_it_and_says_what_was_wrong(name: str) -> None:
     assert changes
     told = finding(candidate, FoundRepairs(changes=changes[:1]))
     assert told is not None and said in told.sentence, told
+
+
+@pytest.mark.parametrize("name", LAYOUT_MISTAKES)
+def test_one_change_of_a_layout_mends_it_and_says_what_was_wrong(name: str) -> None:
+    right, wrong, said = LAYOUT_MISTAKES[name]
+    candidate, changes = mending(right, wrong, LAYOUTS)
+    found = [
+        told.sentence
+        for change in changes
+        if (told := finding(candidate, FoundRepairs(changes=[change]))) is not None
+    ]
+    assert any(said in sentence for sentence in found), (found, [one.kind for one in changes])
 
 
 def test_a_guard_around_one_element_a_thread_becomes_a_loop() -> None:

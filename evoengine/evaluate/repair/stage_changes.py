@@ -1,0 +1,36 @@
+"""Stages of a buffer that is used in turns: the one in use for the other one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_STAGE = re.compile(
+    r"(?i)(stage|buf|buffer|slot|phase|now|cur|current|half|pingpong|which|turn)\w*"
+)
+_NARROW = re.compile(r"(__)?half|(__)?(nv_)?bfloat16")
+
+
+def stage_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """`store(now)` made `store(now ^ 1)`, and the other way round."""
+    tokens = code.tokens
+    toggled = set(re.findall(r"(\w+) \^=? 1\b|1 - (\w+)", re.sub(r"\s+", " ", tokens.code)))
+    wholes = set(code.values)
+    names = {name for pair in toggled for name in pair if name}
+    for first, last, sort in code.atoms():
+        if first != last or sort != "int" or not code.function_places[first]:
+            continue
+        name = tokens.text(first)
+        if name not in names and not _STAGE.fullmatch(name):
+            continue
+        if tokens.text(first + 1) in ("=", "^=", "+=", "++") or tokens.text(first - 1) == "++":
+            continue
+        if tokens.text(first + 1) == "^" and tokens.text(first + 2) == "1":
+            yield code.replaced(first, first + 2, name, "other stage of a buffer")
+        else:
+            is_whole = (first, last) in wholes
+            new = f"{name} ^ 1" if is_whole else f"({name} ^ 1)"
+            yield code.replaced(first, last, new, "other stage of a buffer")
