@@ -23,8 +23,8 @@ def _type(text: ChangedText) -> str:
     pairs = zip(_TYPE.findall(text.old), _TYPE.findall(text.new), strict=True)
     one, other = next((old, new) for old, new in pairs if old != new)
     return (
-        f"the instruction is told that its operands are {one} where they are {other}: their bits"
-        f" are taken for other numbers (wrong type), in {text.where}"
+        f"the instruction takes its operands for {one}, but they are {other}: their bits are read"
+        f" as other numbers (wrong type), in {text.where}"
     )
 
 

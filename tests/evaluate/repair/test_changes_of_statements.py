@@ -120,7 +120,7 @@ MISTAKES = {
     "types of an instruction": (
         ASM.format("f16"),
         ASM.format("bf16"),
-        "operands are bf16 where they are f16: their bits are taken for other numbers",
+        "takes its operands for bf16, but they are f16: their bits are read as other numbers",
     ),
     "transposition missing": (".x2.trans.", ".x2.", "untransposed (.trans is missing)"),
     "argument of another launch": (
