@@ -34,6 +34,8 @@ WEIGHTS: dict[str, float] = {
     "transposition of an instruction too many": 3.0,
     "argument of another launch": 2.5,
     "name for an element, of the statement before": 2.0,
+    "parameter where its neighbour repeats, int": 5.0,
+    "name where its neighbour repeats, int": 2.0,
     "axes of an index exchanged": 4.0,
     "indices of an array exchanged": 2.0,
     "quotient for remainder, of another": 1.0,

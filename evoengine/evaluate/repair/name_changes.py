@@ -63,6 +63,8 @@ def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[Sou
             continue
         if sort in ("pointer", "array"):
             kind = f"{sort} for another"
+        elif _repeats(code, position):
+            kind = f"{'parameter' if item.is_parameter else 'name'} where its neighbour repeats"
         elif item.declaration == own.declaration:
             kind = "name of the same declaration"
         elif _are_alike(item.name, own.name):
@@ -78,6 +80,16 @@ def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[Sou
     if sort == "array":
         for item in code.visible(position, "pointer"):
             yield code.replaced(position, position, item.name, "pointer for an array")
+
+
+def _repeats(code: KernelCode, position: int) -> bool:
+    """Whether a name is a whole argument, and the one before or behind it as well."""
+    tokens, name = code.tokens, code.tokens.text(position)
+    before = tokens.text(position - 1) == "," and tokens.text(position - 2) == name
+    behind = tokens.text(position + 1) == "," and tokens.text(position + 2) == name
+    return (before and tokens.text(position + 1) in (",", ")")) or (
+        behind and tokens.text(position - 1) in (",", "(")
+    )
 
 
 def _site(code: KernelCode, position: int) -> str:

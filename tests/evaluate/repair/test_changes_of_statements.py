@@ -71,6 +71,8 @@ __device__ float step(float first, float second, const Rule rule) {
     return rule.beta1 * first + rule.beta2 * second;
 }
 
+__device__ int clamped(int place, int low, int high) { return max(low, min(place, high)); }
+
 __global__ void head_rows(const half* q, const int* index, half* out, int H, int S, int D, int G) {
     __shared__ half tiles[2][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x >> 5, head = blockIdx.x / G;
@@ -84,7 +86,7 @@ __global__ void head_rows(const half* q, const int* index, half* out, int H, int
             const float value = __half2float(__shfl_sync(0xffffffffu, tiles[now][lane & 15], k));
             for (int e = 0; e < 4; ++e) sum[k & 1][e] = step(sum[k & 1][e], value, Rule{0.9f, 0.99f});
         }
-        now ^= 1;
+        now ^= clamped(1, H, D);
     }
     for (int i = warp; i < D; i += TEAMS) out[i] = sum[0][i] + sum[1][i];
 }
@@ -141,6 +143,11 @@ LAYOUT_MISTAKES = {
         "rows for columns, transposed",
     ),
     "quotient for remainder": ("blockIdx.x / G", "blockIdx.x % H", "taken where the quotient"),
+    "argument that repeats": (
+        "clamped(1, H, D)",
+        "clamped(1, H, H)",
+        "H is taken in place of D in the arguments of clamped",
+    ),
     "bits": (">> 5", "& 31", "the remainder is taken for the quotient"),
     "mask": ("lane & 15", "lane & 7", "so that places repeat or are left out"),
     "rest": ("min(32, last - start)", "32", "the last, incomplete part (the tail) is read beyond"),
