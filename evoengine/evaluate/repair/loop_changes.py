@@ -40,9 +40,8 @@ def _over_the_rest(code: KernelCode) -> Iterator[SourceChange]:
             continue
         closing = tokens.partners[opening]
         inside = tokens.source(opening + 1, closing - 1)
-        begun = _BEGUN.fullmatch(inside)
-        bounded = _BOUNDED.fullmatch(inside)
-        if not code.function_places[condition] or begun is None is bounded:
+        begun, bounded = _BEGUN.fullmatch(inside), _BOUNDED.fullmatch(inside)
+        if not code.function_places[condition]:
             continue
         for step in _counts(code, condition):
             if begun is not None:
