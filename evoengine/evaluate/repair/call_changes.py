@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from evoengine.evaluate.repair.coupled_changes import together
 from evoengine.evaluate.repair.expression_extents import PRECEDENCE, TYPE_NAME
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.name_changes import own_functions
@@ -41,6 +42,8 @@ def call_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(position, tokens.partners[position], "", "cast dropped")
         yield from _moved_bracket(code, position)
     yield from _moved_brackets_of_sums(code)
+    yield from _factors_of_one_term(code)
+    yield from _magnitudes(code)
     yield from _braces(code)
     yield from _wrapped(code)
 
@@ -173,6 +176,57 @@ def _moved_brackets_of_sums(code: KernelCode) -> Iterator[SourceChange]:
             if inner and tokens.enclosing[place] == tokens.enclosing[position]:
                 new = f"({tokens.source(place + 1, right[1])})"
                 yield code.replaced(place + 1, right[1], new, "bracket moved")
+
+
+def _factors_of_one_term(code: KernelCode) -> Iterator[SourceChange]:
+    """f * (a + b) made a + f * b, or f * a + b."""
+    tokens, extents = code.tokens, code.extents
+    for position in range(len(tokens)):
+        opening = position + 1
+        if tokens.text(position) != "*" or tokens.text(opening) != "(":
+            continue
+        if not code.function_places[position] or not extents.is_binary(position):
+            continue
+        first, closing = extents.operand_before(position)[0], tokens.partners.get(opening)
+        if closing is None or first > position - 1:
+            continue
+        factor = tokens.source(first, position - 1)
+        for place in range(opening + 1, closing):
+            is_sum = tokens.text(place) in ("+", "-") and extents.is_binary(place)
+            if is_sum and tokens.enclosing[place] == opening:
+                one, sign = tokens.source(opening + 1, place - 1), tokens.text(place)
+                other = tokens.source(place + 1, closing - 1)
+                for new in (f"{one} {sign} {factor} * {other}", f"{factor} * {one} {sign} {other}"):
+                    yield code.replaced(first, closing, f"({new})", "factor of too many terms")
+
+
+def _magnitudes(code: KernelCode) -> Iterator[SourceChange]:
+    """The largest of several values made the largest magnitude: fabsf of each."""
+    tokens = code.tokens
+    for position in range(len(tokens)):
+        is_maximum = tokens.text(position) == "fmaxf" and code.function_places[position]
+        around = tokens.enclosing[position]
+        is_inner = around > 0 and tokens.text(around - 1) == "fmaxf"
+        if not is_maximum or is_inner or position + 1 not in tokens.partners:
+            continue
+        leaves = [pair for pair in _leaves(code, position) if pair[0] <= pair[1]]
+        pieces = [
+            code.replaced(*pair, f"fabsf({tokens.source(*pair)})", "")
+            for pair in leaves
+            if tokens.text(pair[0]) != "fabsf"
+        ]
+        if len(pieces) > 1:
+            yield together(pieces, "call missing, magnitudes")
+
+
+def _leaves(code: KernelCode, maximum: int) -> Iterator[tuple[int, int]]:
+    """The arguments of a maximum, and of those among them that are one."""
+    for first, last in code.extents.arguments(maximum + 1):
+        is_maximum = code.tokens.text(first) == "fmaxf"
+        if is_maximum and code.tokens.partners.get(first + 1) == last:
+            yield from _leaves(code, first)
+        else:
+            yield first, last
 
 
 def _wrapped(code: KernelCode) -> Iterator[SourceChange]:

@@ -37,6 +37,7 @@ WEIGHTS: dict[str, float] = {
     "parameter where its neighbour repeats, int": 5.0,
     "name where its neighbour repeats, int": 2.0,
     "axes of an index exchanged": 4.0,
+    "call missing, magnitudes": 2.0,
     "indices of an array exchanged": 2.0,
     "quotient for remainder, of another": 1.0,
     "bits for a quotient": 2.0,

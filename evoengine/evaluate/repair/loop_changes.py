@@ -53,6 +53,10 @@ def _over_the_rest(code: KernelCode) -> Iterator[SourceChange]:
                 own = code.names.at(opening + 1)
                 if own is None or own.sort != "int" or own.is_parameter:
                     continue
+                if not _is_constant(code, own.declaration):
+                    new = f"for (; {inside}; {name} += {step})"
+                    yield code.replaced(condition, closing, new, "loop over the rest missing")
+                    continue
                 first, last = _body_of(code, closing)
                 new = (
                     f"for (int evo_{name} = {name}; evo_{name} < {bound}; evo_{name} += {step})"
@@ -68,7 +72,13 @@ def _counts(code: KernelCode, position: int) -> list[str]:
         for item in code.visible(position, "int")
         if item.name.isupper() and _THREADS.search(item.name)
     ]
-    return [*names, "blockDim.x", "blockDim.x * gridDim.x"]
+    return [*names, "blockDim.x", "blockDim.x * gridDim.x", "1"]
+
+
+def _is_constant(code: KernelCode, declaration: int) -> bool:
+    """Whether what is declared at a place cannot be changed afterwards."""
+    before = (code.tokens.text(declaration - 1), code.tokens.text(declaration))
+    return bool({"const", "constexpr"} & set(before))
 
 
 def _body_of(code: KernelCode, closing: int) -> Range:

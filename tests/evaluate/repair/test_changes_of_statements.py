@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from evoengine.candidate import kernel_file
@@ -88,7 +90,11 @@ __global__ void head_rows(const half* q, const int* index, half* out, int H, int
         }
         now ^= clamped(1, H, D);
     }
-    for (int i = warp; i < D; i += TEAMS) out[i] = sum[0][i] + sum[1][i];
+    const float peak = fmaxf(fabsf(sum[0][0]), fmaxf(fabsf(sum[1][0]), fabsf(sum[0][1])));
+    const float weight = 1.0f / peak;
+    for (int i = warp; i < D; i += TEAMS) out[i] = sum[0][i] + weight * sum[1][i];
+    int place = D / 32 * 32;
+    for (; place < D; ++place) out[place] = 0;
 }
 """
 ASM = '"mma.sync.aligned.m16n8k8.row.col.f32.{0}.{0}.f32 '
@@ -143,6 +149,21 @@ LAYOUT_MISTAKES = {
         "rows for columns, transposed",
     ),
     "quotient for remainder": ("blockIdx.x / G", "blockIdx.x % H", "taken where the quotient"),
+    "factor of a sum": (
+        "sum[0][i] + weight * sum[1][i]",
+        "weight * (sum[0][i] + sum[1][i])",
+        "the factor is applied to one term too many",
+    ),
+    "magnitudes": (
+        "fmaxf(fabsf(sum[0][0]), fmaxf(fabsf(sum[1][0]), fabsf(sum[0][1])))",
+        "fmaxf(sum[0][0], fmaxf(sum[1][0], sum[0][1]))",
+        "fabsf is missing, it is not applied",
+    ),
+    "rest of a row": (
+        "for (; place < D; ++place) out",
+        "if (place < D) out",
+        "those beyond the number of threads are left out",
+    ),
     "argument that repeats": (
         "clamped(1, H, D)",
         "clamped(1, H, H)",
@@ -168,7 +189,8 @@ def mending(right: str, wrong: str, source: str = SOURCE) -> tuple[Candidate, li
     changes = [change for change, _ in ordered_changes(found)]
 
     def bare(text: str) -> str:
-        return "".join(text.split())
+        """What may be written in either way left out."""
+        return re.sub(r"[\s()]+", "", text.replace("place += 1", "++place"))
 
     return found, [one for one in changes if bare(one.applied(found.source)) == bare(source)]
 
