@@ -4,18 +4,17 @@ A function is called with float64 tensors for the verdict, and as a baseline wit
 """
 
 import torch
-import torch.nn.functional as F
 
 
 def gated_projection(x, gate, up):
     """x [M, K], gate and up [N, K] -> silu(x gate^T) * (x up^T), [M, N]."""
-    return F.silu(x @ gate.T) * (x @ up.T)
+    return torch.nn.functional.silu(x @ gate.T) * (x @ up.T)
 
 
 def gated_half(x, gate, up):
     """Products summed in single precision and rounded, as two calls of a library leave them."""
     gates, ups = ((x.float() @ matrix.float().T).half() for matrix in (gate, up))
-    return (F.silu(gates.float()) * ups.float()).half()
+    return (torch.nn.functional.silu(gates.float()) * ups.float()).half()
 
 
 def rms_gradients(x, weight, grad, eps):
