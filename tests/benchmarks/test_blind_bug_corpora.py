@@ -40,6 +40,7 @@ MANIFESTS = {
         "bugs_thirteenth",
         "bugs_fourteenth",
         "bugs_fifteenth",
+        "bugs_sixteenth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -106,6 +107,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_thirteenth", 40, 3, 0),
         ("bugs_fourteenth", 41, 5, 5),
         ("bugs_fifteenth", 40, 3, 5),
+        ("bugs_sixteenth", 24, 2, 3),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
@@ -137,6 +139,7 @@ def test_a_corpus_is_large_and_has_tasks_of_its_own(
         "bugs_thirteenth",
         "bugs_fourteenth",
         "bugs_fifteenth",
+        "bugs_sixteenth",
     ],
 )
 def test_a_later_corpus_has_no_kernel_of_another_one(corpus: str) -> None:
