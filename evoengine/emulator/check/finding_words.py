@@ -163,7 +163,9 @@ def _wait(found: Finding) -> str:
     if found.distance < 0:
         return ""
     most = f"{found.distance} or less" if found.distance else "0"
-    return f"; the cp.async.wait_group between them must be {most}{then}"
+    # what was asked for last is read: in a loop that copies ahead, most often by the wrong stage
+    stage = "" if found.distance else ", or a stage is meant that is not being filled"
+    return f"; the cp.async.wait_group between them must be {most}{then}{stage}"
 
 
 def _distance(found: Finding) -> str:

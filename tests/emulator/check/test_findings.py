@@ -147,7 +147,8 @@ LINES = {1: "line 40", 2: "line 42"}
             (
                 "async copy: thread 37 reads shared+512 at line 42 before the cp.async at line 40"
                 " (thread 5) is complete; the cp.async.wait_group between them must be 0, in that"
-                " thread, with __syncthreads() after it (block 0)"
+                " thread, with __syncthreads() after it, or a stage is meant that is not being"
+                " filled (block 0)"
             ),
         ),
         (
