@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from dataclasses import dataclass
 
 from evoengine.evaluate.repair.coupled_changes import together
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -17,69 +17,73 @@ _MEMBER = re.compile(r"\.([xyzw])\b")
 Range = tuple[int, int]
 
 
+@dataclass(frozen=True)
+class _Like:
+    """A statement that is like another one: so many tokens behind it, `new` in place of `old`."""
+
+    moved: int
+    old: str  # members
+    new: str
+
+
 def alike_changes(code: KernelCode, changes: Iterable[SourceChange]) -> Iterator[SourceChange]:
     """Each change of one statement made in all that differ from it in the member alone: with
     `top.x = fminf(top.x, x)` also `top.y = fminf(top.y, y)`.
     """
-    groups = {statement: group for group in _groups(code) for statement in group[:1]}
-    if not groups:
-        return
-    spans = {
-        statement: tuple(place + code.offset for place in code.tokens.span(*statement))
-        for statement in groups
-    }
+    groups = [(code.tokens.span(*first), likes) for first, likes in _groups(code)]
     for change in changes:
-        if change.others:
-            continue
-        for statement, (start, end) in spans.items():
-            if start <= change.start and change.end <= end and change.start < change.end:
-                yield from _in_all(code, change, groups[statement])
+        start, end = change.start - code.offset, change.end - code.offset
+        for (begin, last), likes in groups:
+            if not change.others and begin <= start < end <= last:
+                yield from _in_all(code, change, likes)
 
 
-def _groups(code: KernelCode) -> Iterator[list[Range]]:
-    """Statements one after the other, each of which has another member than the one before."""
-    group: list[Range] = []
-    for one, other in pairwise([*code.statements, (-1, -1)]):
-        follows = other[0] == one[1] + 1
-        if follows and _next_member(code, one, other) is not None:
-            group = [*(group or [one]), other]
-        elif group:
-            yield group
-            group = []
+def _groups(code: KernelCode) -> Iterator[tuple[Range, list[_Like]]]:
+    """Each statement that others follow which have another member, and those."""
+    statements = list(code.statements)
+    while statements:
+        first, last = statements.pop(0), 0
+        likes = list[_Like]()
+        while statements and statements[0][0] == (last or first[1]) + 1:
+            like = _like(code, first, statements[0])
+            if like is None:
+                break
+            likes.append(like)
+            last = statements.pop(0)[1]
+        if likes:
+            yield first, likes
 
 
-def _next_member(code: KernelCode, one: Range, other: Range) -> tuple[str, str] | None:
-    """The member of each of two statements that are alike but for it."""
+def _like(code: KernelCode, one: Range, other: Range) -> _Like | None:
+    """`other` as a statement like `one` but for the member; None where it differs in more."""
     if other[1] - other[0] != one[1] - one[0] or one[1] - one[0] > _LONGEST:
         return None
-    found = set()
-    for near, far in zip(range(one[0], one[1] + 1), range(other[0], other[1] + 1), strict=True):
-        pair = code.tokens.text(near), code.tokens.text(far)
-        if pair[0] != pair[1]:
-            found.add(pair)
-    members = [pair for pair in found if pair[0] in _MEMBERS and pair[1] in _MEMBERS]
-    return members[0] if len(found) == 1 and members else None
+    moved, text = other[0] - one[0], code.tokens.text
+    pairs = {(text(place), text(place + moved)) for place in range(one[0], one[1] + 1)}
+    found = [(old, new) for old, new in pairs if old != new]
+    if len(found) != 1 or not set(found[0]) <= set(_MEMBERS):
+        return None
+    return _Like(moved, *found[0])
 
 
 def _in_all(
-    code: KernelCode, change: SourceChange, group: Sequence[Range]
+    code: KernelCode, change: SourceChange, likes: Sequence[_Like]
 ) -> Iterator[SourceChange]:
-    places = code.token_places(change.start - code.offset, change.end - code.offset)
-    if places is None:
+    start, end = change.start - code.offset, change.end - code.offset
+    places = code.token_places(start, end)
+    if places is None or code.tokens.span(*places) != (start, end):
         return
     first, last = places
-    start, end = code.tokens.span(first, last)
-    if (start + code.offset, end + code.offset) != (change.start, change.end):
-        return
-    changes = [change]
-    for statement in group[1:]:
-        members = _next_member(code, group[0], statement)
-        if members is None:
-            return
-        moved = statement[0] - group[0][0]
-        new = _with_member(change.new, *members)
-        changes.append(code.replaced(first + moved, last + moved, new, change.kind))
-    yield together(changes, change.kind)
+    others = [
+        code.replaced(
+            first + like.moved,
+            last + like.moved,
+            _with_member(change.new, like.old, like.new),
+            change.kind,
+        )
+        for like in likes
+    ]
+    yield together([change, *others], change.kind)
 
 
 def _with_member(text: str, old: str, new: str) -> str:

@@ -134,13 +134,11 @@ def _moved_bracket(code: KernelCode, opening: int) -> Iterator[SourceChange]:
         yield code.replaced(opening, last, f"({inside} {more})", "bracket moved")
     if tokens.text(following) == "*" and extents.is_binary(following):
         factor = tokens.source(*extents.operand_behind(following))
-        for place in range(opening + 1, closing):
-            is_sum = tokens.text(place) in ("+", "-") and extents.is_binary(place)
-            if is_sum and tokens.enclosing[place] == opening:
-                one, more = tokens.source(opening + 1, place - 1), tokens.source(place, closing - 1)
-                last = extents.operand_behind(following)[1]
-                new = f"(({one}) * {factor} {more})"
-                yield code.replaced(opening, last, new, "factor of too many terms")
+        for place in _signs_inside(code, opening):
+            one, more = tokens.source(opening + 1, place - 1), tokens.source(place, closing - 1)
+            last = extents.operand_behind(following)[1]
+            new = f"(({one}) * {factor} {more})"
+            yield code.replaced(opening, last, new, "factor of too many terms")
     for place in range(opening + 1, closing):
         if tokens.enclosing[place] == opening and extents.is_binary(place):
             left, rest = tokens.source(opening + 1, place - 1), tokens.source(place, closing - 1)
@@ -191,13 +189,20 @@ def _factors_of_one_term(code: KernelCode) -> Iterator[SourceChange]:
         if closing is None or first > position - 1:
             continue
         factor = tokens.source(first, position - 1)
-        for place in range(opening + 1, closing):
-            is_sum = tokens.text(place) in ("+", "-") and extents.is_binary(place)
-            if is_sum and tokens.enclosing[place] == opening:
-                one, sign = tokens.source(opening + 1, place - 1), tokens.text(place)
-                other = tokens.source(place + 1, closing - 1)
-                for new in (f"{one} {sign} {factor} * {other}", f"{factor} * {one} {sign} {other}"):
-                    yield code.replaced(first, closing, f"({new})", "factor of too many terms")
+        for place in _signs_inside(code, opening):
+            one, sign = tokens.source(opening + 1, place - 1), tokens.text(place)
+            other = tokens.source(place + 1, closing - 1)
+            for new in (f"{one} {sign} {factor} * {other}", f"{factor} * {one} {sign} {other}"):
+                yield code.replaced(first, closing, f"({new})", "factor of too many terms")
+
+
+def _signs_inside(code: KernelCode, opening: int) -> Iterator[int]:
+    """The signs between the terms of a sum in brackets."""
+    tokens = code.tokens
+    for place in range(opening + 1, tokens.partners[opening]):
+        is_sign = tokens.text(place) in ("+", "-") and code.extents.is_binary(place)
+        if is_sign and tokens.enclosing[place] == opening:
+            yield place
 
 
 def _magnitudes(code: KernelCode) -> Iterator[SourceChange]:

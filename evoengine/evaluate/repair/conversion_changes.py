@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from evoengine.evaluate.repair.declared_names import NARROW
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _WHOLE_TYPES = ("int", "int32_t", "short", "char", "int8_t", "int16_t")
 _TO_NEAREST = "__float2int_rn"
 _BYTE = 8  # bits
-_NARROW = re.compile(r"(__)?half|(__)?(nv_)?bfloat16")
 _FLOATED = frozenset(("sqrtf", "rsqrtf", "expf", "exp2f", "__float2half", "__float2half_rn"))
 
 
@@ -122,5 +121,5 @@ def _narrow(code: KernelCode) -> Iterator[SourceChange]:
         if "__shared__" in (tokens.text(item.declaration - 1), tokens.text(item.declaration)):
             continue
         for place in range(max(0, item.declaration), item.position):
-            if _NARROW.fullmatch(tokens.text(place)) and code.function_places[place]:
+            if NARROW.fullmatch(tokens.text(place)) and code.function_places[place]:
                 yield code.replaced(place, place, "float", "type of a sum too narrow")

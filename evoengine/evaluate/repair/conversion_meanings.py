@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from evoengine.evaluate.repair.change_hints import named
 from evoengine.evaluate.repair.changed_text import ChangedText
+from evoengine.evaluate.repair.instruction_changes import TYPE
 from evoengine.evaluate.repair.place_meanings import fixed, shown
-
-_TYPE = re.compile(r"(?<=\.)(?:b?f16(?:x2)?|[su](?:8|32)|e[45]m[23])\b")  # of an instruction
 
 
 def _constant(text: ChangedText) -> str:
@@ -20,7 +18,7 @@ def _constant(text: ChangedText) -> str:
 
 
 def _type(text: ChangedText) -> str:
-    pairs = zip(_TYPE.findall(text.old), _TYPE.findall(text.new), strict=True)
+    pairs = zip(TYPE.findall(text.old), TYPE.findall(text.new), strict=True)
     one, other = next((old, new) for old, new in pairs if old != new)
     return (
         f"the instruction takes its operands for {one}, but they are {other}: their bits are read"

@@ -80,6 +80,7 @@ _INTEGERS = re.compile(
     r"(u?int|unsigned|signed|bool|size_t|u?char|u?short|u?long|u?int(8|16|32|64)_t|auto)"
 )
 _FLOATS = re.compile(r"(float|double|(__)?half|(__)?(nv_)?bfloat16)")
+NARROW = re.compile(r"(__)?(half|(nv_)?bfloat16)")  # types of half a word
 _GRID = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim"))
 
 

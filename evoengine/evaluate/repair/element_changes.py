@@ -35,8 +35,8 @@ def _elements(code: KernelCode) -> Iterator[SourceChange]:
             key = code.extents.statement(name)[0], tokens.source(name, end)
             uses.setdefault(key, []).append((name, end))
     for pairs in uses.values():
+        begin = code.extents.statement(pairs[0][0])[0]
         for item in code.visible(pairs[0][0], "float")[:_MOST_VARIABLES]:
-            begin = code.extents.statement(pairs[0][0])[0]
             is_new = code.extents.statement(item.position)[1] == begin - 1
             near = ", of the statement before" if is_new else ""
             for pair in pairs:

@@ -11,7 +11,7 @@ _FLOORED = re.compile(r"([\w.]+(?:\s*\*\s*[\w.]+)*|\([^()]*\))\s*//\s*([\w.]+|\(
 _CEILED = re.compile(r"ceil_div\(([^(),]+),\s*([^(),]+)\)")
 _LIMITED = re.compile(r"max\(1,\s*((?:[^()]|\([^()]*\))+)\)")
 _LESS = re.compile(r"\s*[-+]\s*1\b")
-_ARGUMENTS = re.compile(r"\b(args|grid|block):[ \t]*\[([^\]\n]*)\]")
+LISTS = re.compile(r"\b(args|grid|block):[ \t]*\[([^\]\n]*)\]")
 _NAMED = re.compile(r"\s*(?:-\s*)?(\w+):")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _NAME = re.compile(r"(?<![\w.\"])[A-Za-z_]\w*")
@@ -32,7 +32,7 @@ def header_changes(header: str) -> Iterator[SourceChange]:
         yield SourceChange(*found.span(), _LESS.sub("", found[1]), "grid without a limit")
     for found in _LESS.finditer(header):
         yield SourceChange(*found.span(), "", "grid by one")
-    for found in _ARGUMENTS.finditer(header):
+    for found in LISTS.finditer(header):
         yield from _exchanged(found)
         if found[1] == "args":
             yield from _factors(found)

@@ -22,7 +22,7 @@ _TYPES = {
     "u32": ("s32",),
 }
 _BOTH = frozenset(("f16", "bf16", "f16x2", "bf16x2"))  # operands have one type of these
-_TYPE = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(_TYPES, key=len, reverse=True))})\b")
+TYPE = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(_TYPES, key=len, reverse=True))})\b")
 _NAME = re.compile(r"(?:mma|wmma|cvt|ldmatrix|add|mul|fma|max|min|dp4a)\S*")
 _TRANSPOSED, _LOADED = ".trans", re.compile(r"ldmatrix\S*?\.x[124]\b(?!\.trans)")
 
@@ -57,9 +57,7 @@ def _other_types(text: str) -> Iterator[str]:
     if instruction is None:
         return
     found = [
-        item
-        for item in _TYPE.finditer(text, instruction.start())
-        if item.end() <= instruction.end()
+        item for item in TYPE.finditer(text, instruction.start()) if item.end() <= instruction.end()
     ]
     for old in dict.fromkeys(item[0] for item in found):
         places = [item.span() for item in found if item[0] == old]

@@ -118,6 +118,26 @@ class KernelCode:
             if found is not None and found.position != position:
                 yield position, position, found.sort
 
+    def head_ends(self, opening: int) -> list[int]:
+        """The `;` between the brackets of a loop's head, which begins at `opening`."""
+        return [
+            place
+            for place in range(opening + 1, self.tokens.partners[opening])
+            if self.tokens.text(place) == ";" and self.tokens.enclosing[place] == opening
+        ]
+
+    def body(self, closing: int) -> tuple[int, int]:
+        """First and last token of the statement or block behind a head that ends at `closing`."""
+        first = closing + 1
+        if self.tokens.text(first) == "{" and first in self.tokens.partners:
+            return first, self.tokens.partners[first]
+        return first, self.extents.statement(min(first, len(self.tokens) - 1))[1]
+
+    def sizes(self, position: int) -> list[str]:
+        """The parameters and constants that are whole numbers at `position`, the last first."""
+        items = self.visible(position, "int")
+        return [item.name for item in items if item.is_parameter or item.name.isupper()]
+
     def visible(self, position: int, sort: str) -> list[DeclaredName]:
         """The variables of a sort that can be used at `position`, the last declared first."""
         return [item for item in self.names.visible(position) if item.sort == sort]
@@ -175,11 +195,7 @@ class KernelCode:
                 if first < position:
                     found.add((first, position - 1))
             elif text == "for" and position + 1 in tokens.partners:
-                ends = [
-                    place
-                    for place in range(position + 2, tokens.partners[position + 1])
-                    if tokens.text(place) == ";" and tokens.enclosing[place] == position + 1
-                ]
+                ends = self.head_ends(position + 1)
                 if len(ends) == 2 and ends[0] + 1 < ends[1]:
                     found.add((ends[0] + 1, ends[1] - 1))
             elif text == "=" and "bool" in (tokens.text(position - 2), tokens.text(position - 3)):

@@ -104,13 +104,10 @@ def _quotients(code: KernelCode) -> Iterator[SourceChange]:
             continue
         if text in ("/", "%"):
             other = "%" if text == "/" else "/"
-            sizes = [
-                it for it in code.visible(position, "int") if it.is_parameter or it.name.isupper()
-            ]
-            for item in sizes[:_MOST_SIZES]:
-                if item.name != tokens.text(first):
+            for size in code.sizes(position)[:_MOST_SIZES]:
+                if size != tokens.text(first):
                     kind = "quotient for remainder, of another"
-                    yield code.replaced(position, last, f"{other} {item.name}", kind)
+                    yield code.replaced(position, last, f"{other} {size}", kind)
         elif text in (">>", "&") and tokens.text(first).rstrip("uU").isdigit():
             number = int(tokens.text(first).rstrip("uU"))
             if text == ">>" and 0 < number <= _MOST_BITS:

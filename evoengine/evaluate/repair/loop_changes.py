@@ -35,34 +35,33 @@ def _over_the_rest(code: KernelCode) -> Iterator[SourceChange]:
     """`if (i < n)` made a loop from i on, in steps of the threads: each thread does one alone."""
     tokens = code.tokens
     for condition in range(len(tokens)):
-        opening = condition + 1
-        if tokens.text(condition) != "if" or opening not in tokens.partners:
-            continue
-        closing = tokens.partners[opening]
-        inside = tokens.source(opening + 1, closing - 1)
-        begun, bounded = _BEGUN.fullmatch(inside), _BOUNDED.fullmatch(inside)
-        if not code.function_places[condition]:
-            continue
-        for step in _counts(code, condition):
-            if begun is not None:
-                name, start, bound = begun.groups()
-                new = f"for (int {name} = {start}; {bound}; {name} += {step})"
-                yield code.replaced(condition, closing, new, "loop over the rest missing")
-            elif bounded is not None:
-                name, bound = bounded.groups()
-                own = code.names.at(opening + 1)
-                if own is None or own.sort != "int" or own.is_parameter:
-                    continue
-                if not _is_constant(code, own.declaration):
-                    new = f"for (; {inside}; {name} += {step})"
-                    yield code.replaced(condition, closing, new, "loop over the rest missing")
-                    continue
-                first, last = _body_of(code, closing)
-                new = (
-                    f"for (int evo_{name} = {name}; evo_{name} < {bound}; evo_{name} += {step})"
-                    f" {{ const int {name} = evo_{name}; {tokens.source(first, last)} }}"
-                )
-                yield code.replaced(condition, last, new, "loop over the rest missing")
+        is_condition = tokens.text(condition) == "if" and condition + 1 in tokens.partners
+        if is_condition and code.function_places[condition]:
+            for step in _counts(code, condition):
+                if (loop := _loop_for(code, condition, step)) is not None:
+                    last, new = loop
+                    yield code.replaced(condition, last, new, "loop over the rest missing")
+
+
+def _loop_for(code: KernelCode, condition: int, step: str) -> tuple[int, str] | None:
+    """The last token that a loop takes the place of, and the loop; None for other conditions."""
+    tokens, opening = code.tokens, condition + 1
+    closing = tokens.partners[opening]
+    inside = tokens.source(opening + 1, closing - 1)
+    if begun := _BEGUN.fullmatch(inside):
+        name, start, bound = begun.groups()
+        return closing, f"for (int {name} = {start}; {bound}; {name} += {step})"
+    bounded, own = _BOUNDED.fullmatch(inside), code.names.at(opening + 1)
+    if bounded is None or own is None or own.sort != "int" or own.is_parameter:
+        return None
+    name, bound = bounded.groups()
+    if not _is_constant(code, own.declaration):
+        return closing, f"for (; {inside}; {name} += {step})"
+    first, last = code.body(closing)
+    return last, (
+        f"for (int evo_{name} = {name}; evo_{name} < {bound}; evo_{name} += {step})"
+        f" {{ const int {name} = evo_{name}; {tokens.source(first, last)} }}"
+    )
 
 
 def _counts(code: KernelCode, position: int) -> list[str]:
@@ -81,14 +80,6 @@ def _is_constant(code: KernelCode, declaration: int) -> bool:
     return bool({"const", "constexpr"} & set(before))
 
 
-def _body_of(code: KernelCode, closing: int) -> Range:
-    """The statement or block behind a condition, whole."""
-    first = closing + 1
-    if code.tokens.text(first) == "{" and first in code.tokens.partners:
-        return first, code.tokens.partners[first]
-    return first, code.extents.statement(first)[1]
-
-
 def _steps(code: KernelCode, loop: int) -> Iterator[SourceChange]:
     """`i += 32` made `i += 32 * WARPS`, and the begin that belongs to it."""
     tokens, closing = code.tokens, code.tokens.partners[loop + 1]
@@ -97,11 +88,7 @@ def _steps(code: KernelCode, loop: int) -> Iterator[SourceChange]:
             continue
         last = code.extents.last_of(place, 0)
         text = tokens.source(place + 1, last)
-        sizes = [
-            item.name
-            for item in code.visible(place, "int")
-            if (item.name.isupper() or item.is_parameter) and item.name not in text
-        ]
+        sizes = [size for size in code.sizes(place) if size not in text]
         grids = [item for item in ("gridDim.x", "gridDim.y", "blockDim.x") if item not in text]
         grids = [item for item in grids if item.partition(".")[0] in tokens.code]
         for size in (*sizes, *grids):
@@ -164,7 +151,5 @@ def _guards(code: KernelCode, loop: int) -> Iterator[SourceChange]:
 
 def _body(code: KernelCode, loop: int) -> Range:
     """The statements of a loop."""
-    first = code.tokens.partners[loop + 1] + 1
-    if code.tokens.text(first) == "{" and first in code.tokens.partners:
-        return first + 1, code.tokens.partners[first] - 1
-    return first, code.extents.statement(min(first, len(code.tokens) - 1))[1]
+    first, last = code.body(code.tokens.partners[loop + 1])
+    return (first + 1, last - 1) if code.tokens.text(first) == "{" else (first, last)

@@ -58,12 +58,13 @@ def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[Sou
     own = code.names.at(position)
     assert own is not None
     in_statement = _names_nearby(code, position)
+    repeats = _repeats(code, position)
     for item in code.visible(position, sort):
         if item.name == own.name:
             continue
         if sort in ("pointer", "array"):
             kind = f"{sort} for another"
-        elif _repeats(code, position):
+        elif repeats:
             kind = f"{'parameter' if item.is_parameter else 'name'} where its neighbour repeats"
         elif item.declaration == own.declaration:
             kind = "name of the same declaration"

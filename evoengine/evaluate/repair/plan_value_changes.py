@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from evoengine.evaluate.repair.header_changes import entries_of
+from evoengine.evaluate.repair.header_changes import LISTS, entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _VALUE = re.compile(r"\bvalue:\s*([^,{}\n]+?)\s*(?=[,}])")
@@ -17,7 +17,6 @@ _NO_NAMES = frozenset(
     ("args", "block", "dtype", "float16", "float32", "float64", "grid", "int32", "int64", "kernel")
 )
 _MOST_NAMES = 10
-_ARGUMENTS = re.compile(r"\bargs:[ \t]*\[([^\]\n]*)\]")
 
 
 def plan_value_changes(header: str) -> Iterator[SourceChange]:
@@ -48,8 +47,9 @@ def _of_other_launches(header: str) -> Iterator[SourceChange]:
     memory that it has filled.
     """
     lists = [
-        [(found.start(1) + begin, found[1][begin:end]) for begin, end in entries_of(found[1])]
-        for found in _ARGUMENTS.finditer(header)
+        [(found.start(2) + begin, found[2][begin:end]) for begin, end in entries_of(found[2])]
+        for found in LISTS.finditer(header)
+        if found[1] == "args"
     ]
     for own in lists:
         given = dict.fromkeys(text for other in lists if other is not own for _, text in other)

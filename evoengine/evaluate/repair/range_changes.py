@@ -27,11 +27,7 @@ def _loops(code: KernelCode) -> Iterator[SourceChange]:
         opening = position + 1
         if tokens.text(position) != "for" or opening not in tokens.partners:
             continue
-        ends = [
-            place
-            for place in range(opening + 1, tokens.partners[opening])
-            if tokens.text(place) == ";" and tokens.enclosing[place] == opening
-        ]
+        ends = code.head_ends(opening)
         begin = [
             place for place in range(opening, ends[0] if ends else 0) if tokens.text(place) == "="
         ]

@@ -46,11 +46,7 @@ def _loops(code: KernelCode) -> Iterator[_Loop]:
         if not code.function_places[place]:
             continue
         closing = tokens.partners[opening]
-        ends = [
-            at
-            for at in range(opening + 1, closing)
-            if tokens.text(at) == ";" and tokens.enclosing[at] == opening
-        ]
+        ends = code.head_ends(opening)
         if len(ends) != 2 or tokens.text(ends[0] + 2) not in ("<", "<="):
             continue
         variable, bound = tokens.text(ends[0] + 1), tokens.source(ends[0] + 3, ends[1] - 1)
@@ -61,10 +57,7 @@ def _loops(code: KernelCode) -> Iterator[_Loop]:
             step = tokens.source(ends[1] + 3, closing - 1)
         else:
             continue
-        first = closing + 1
-        is_block = tokens.text(first) == "{" and first in tokens.partners
-        last = tokens.partners[first] if is_block else code.extents.statement(first)[1]
-        yield _Loop(variable, bound, step, (ends[1] + 1, closing - 1), (first, last))
+        yield _Loop(variable, bound, step, (ends[1] + 1, closing - 1), code.body(closing))
 
 
 def _rests(code: KernelCode, loops: list[_Loop]) -> Iterator[SourceChange]:

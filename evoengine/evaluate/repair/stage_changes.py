@@ -11,7 +11,6 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _STAGE = re.compile(
     r"(?i)(stage|buf|buffer|slot|phase|now|cur|current|half|pingpong|which|turn)\w*"
 )
-_NARROW = re.compile(r"(__)?half|(__)?(nv_)?bfloat16")
 
 
 def stage_changes(code: KernelCode) -> Iterator[SourceChange]:

@@ -49,7 +49,7 @@ def _sums(code: KernelCode) -> Iterator[SourceChange]:
             place, size = factor
             one, other = tokens.source(scaled[0], place), tokens.source(*plain)
             sized = not size.isdigit()
-            for new_size in [*numbers, *(_sizes(code, position) if sized else [])]:
+            for new_size in [*numbers, *(code.sizes(position)[:_MOST_SIZES] if sized else [])]:
                 new = f"({other}) * {new_size} + {one}"
                 kind = "index transposed" if sized else "stride of the other one"
                 yield code.replaced(left[0], right[1], new, kind)
@@ -65,11 +65,6 @@ def _factor(code: KernelCode, pair: Range) -> tuple[int, str] | None:
     own = code.names.at(last) if tokens.kind(last) == "name" else None
     is_size = own is not None and own.sort == "int" and (own.is_parameter or own.name.isupper())
     return (last - 2, tokens.text(last)) if is_size or tokens.text(last).isdigit() else None
-
-
-def _sizes(code: KernelCode, position: int) -> list[str]:
-    items = code.visible(position, "int")
-    return [item.name for item in items if item.is_parameter or item.name.isupper()][:_MOST_SIZES]
 
 
 def _numbers(code: KernelCode, sign: str) -> list[str]:
@@ -208,7 +203,7 @@ def _turns(code: KernelCode) -> Iterator[SourceChange]:
             continue
         first, last = code.extents.operand_behind(place)
         if first == last and text == "%" and code.function_places[place]:
-            for size in _sizes(code, place):
+            for size in code.sizes(place)[:_MOST_SIZES]:
                 if size != tokens.text(first):
                     new = f"/ ({size} / {tokens.text(first)})"
                     yield code.replaced(place, last, new, "groups for turns")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evoengine.evaluate.repair.declared_names import DeclaredName
+from evoengine.evaluate.repair.declared_names import NARROW, DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.term_changes import sorts_between, spots_of
 
 _MOST_INDICES = 12
-_NARROW = re.compile(r"(__)?(half|nv_bfloat16|bfloat16)")
 
 
 def unread_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -82,7 +81,7 @@ def _elements(code: KernelCode, item: DeclaredName, position: int) -> Iterator[s
     indices.sort(key=lambda pair: abs(pair[0] - position))
     texts = [tokens.source(first, last) for first, last in indices]
     texts += [name.name for name in code.visible(position, "int") if not name.is_parameter]
-    is_narrow = any(_NARROW.fullmatch(word) for word in _type_words(code, item))
+    is_narrow = any(NARROW.fullmatch(word) for word in _type_words(code, item))
     for text in list(dict.fromkeys(texts))[:_MOST_INDICES]:
         element = f"{item.name}[{text}]"
         yield f"__half2float({element})" if is_narrow else element
