@@ -259,7 +259,7 @@ def test_a_wrong_output_is_the_fault_of_its_side_and_ends_the_race(track: Track,
 
     def tires(call: dict[str, int], number: int) -> None:
         calls.append(number)
-        if len(calls) < 20:
+        if len(calls) < 8:  # well before the shortest race is over
             honest(call, ELEMENTS["plain"])
 
     HostReplayer.behaviours[side] = tires
