@@ -32,9 +32,16 @@ def is_small_enough(task: Task, case: str) -> bool:
 
 
 def first_wrong(cases: Sequence[CompiledCase], checks: Sequence[CaseCheck]) -> str | None:
-    """The first of the cases with a wrong output; one that could not be compared does not count."""
+    """The first of the cases with a wrong output, or with a finding of checked mode; one that could
+    not be compared does not count.
+    """
     pairs = zip(cases, checks, strict=False)
-    return next((one.plan.case for one, check in pairs if check.sets and not check.ok), None)
+    return next((one.plan.case for one, check in pairs if _is_wrong(check)), None)
+
+
+def _is_wrong(check: CaseCheck) -> bool:
+    has_findings = check.checked is not None and bool(check.checked.findings)
+    return not check.ok and (bool(check.sets) or has_findings)
 
 
 def _size(task: Task, case: str) -> float:

@@ -39,7 +39,7 @@ def finding(
     line = change.line(candidate.source)
     return Diagnosis(
         kind=DiagnosisKind.changed_source,
-        sentence=_sentence(candidate, change, old, new, len(others), _effect(known)),
+        sentence=_sentence(candidate, change, old, new, len(others), known),
         share=1.0,
         evidence={
             "line": line,
@@ -67,17 +67,24 @@ def _effect(known: Forensics | None) -> str:
 
 
 def _sentence(
-    candidate: Candidate, change: SourceChange, old: str, new: str, others: int, effect: str
+    candidate: Candidate,
+    change: SourceChange,
+    old: str,
+    new: str,
+    others: int,
+    known: Forensics | None,
 ) -> str:
     code = kernel_code(candidate)
     in_header = change.start < code.offset
     place = ChangePlace(target="the launch plan") if in_header else place_of(code, change)
     text = ChangedText(change, candidate.source[change.start : change.end], place, (old, new))
     more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
+    first = known.diagnoses[0].kind if known is not None and known.diagnoses else None
+    followed = ", and no access is at fault" if first is DiagnosisKind.fault else ""
     return (
         f"Line {change.line(candidate.source)}: with {quoted(new)} in place of {quoted(old)}"
-        f"{_along(candidate, change)} every output of every case is right{more}:"
-        f" {meaning(text)}{effect}."
+        f"{_along(candidate, change)} every output of every case is right{followed}{more}:"
+        f" {meaning(text)}{_effect(known)}."
     )
 
 

@@ -11,7 +11,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
@@ -43,10 +43,15 @@ MORE_S = 3.0  # at most
 
 @dataclass(frozen=True)
 class WrongInputs:
-    """The inputs on which a candidate was wrong: a case, and the number of the set within it."""
+    """The inputs on which a candidate was wrong: a case, and the number of the set within it.
+
+    With `is_fault` an access of it was at fault there, as checked mode on an emulator found; its
+    outputs may be right.
+    """
 
     case: str
     number: int
+    is_fault: bool = False
 
 
 @dataclass
@@ -105,10 +110,12 @@ class RepairSearch:
             return walk.found
 
         chosen = await self._choose_bench(candidate, wrong)
+        if chosen.is_fault and not self.bench.is_emulator:
+            return FoundRepairs()  # a GPU does not show it
         try:
             return await walked(chosen)
         except EvoError as error:
-            if self.bench is self._judge:
+            if self.bench is self._judge or chosen.is_fault:
                 raise
             progress(f"note: the emulator gave up: {error}; changes are tried on the GPU")
             self.bench = self._judge
@@ -144,29 +151,29 @@ class RepairSearch:
                 cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
                 if not cases:
                     return None
-                job = _comparison(candidate, cases, wrong.number)
+                job = _comparison(candidate, cases, wrong)
                 report = await self.bench.device.run(job, _ignore)
         except (EvoError, TimeoutError):
             return None
         found = first_wrong(cases, report.checks)
         if found is None or (is_beside and self.clock() - began > SLOW_S * len(cases)):
             return None
-        return WrongInputs(found, wrong.number)
+        return replace(wrong, case=found)
 
     async def launched(
-        self, compiled: CompiledChanges, candidate: Candidate, number: int, until: float
+        self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs, until: float
     ) -> LaunchedChanges:
         """What the changes write for the wrong call, of those that are launched `until` then."""
         left = list(zip(compiled.changes, compiled.cases, strict=True))
         found = LaunchedChanges()
         was_doubtful = False
         if self.bench.is_emulator and compiled.unchanged is not None:
-            await self._machine_code(compiled, candidate, number)
+            await self._machine_code(compiled, candidate, wrong)
         while left and self.clock() < until:
             tried = left[: self._cases]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
             cases = (*first, *(case for _, case in tried))
-            job = _comparison(candidate, cases, number, compiled.built.code_digest, LAUNCH_S)
+            job = _comparison(candidate, cases, wrong, compiled.built.code_digest, LAUNCH_S)
             began = self.clock()
             report = await self.bench.device.run(job, _ignore)
             self._cases = _next_count(len(job.cases), self.clock() - began)
@@ -193,14 +200,14 @@ class RepairSearch:
         return found
 
     async def _machine_code(
-        self, compiled: CompiledChanges, candidate: Candidate, number: int
+        self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs
     ) -> None:
         """Launches the kernel as it is once, without the limit of one launch: an emulator makes the
         machine code of all changes then, and on a loaded machine that took the time of the first
         change, which was blamed and with it all that share its code.
         """
         assert compiled.unchanged is not None
-        job = _comparison(candidate, (compiled.unchanged,), number, compiled.built.code_digest)
+        job = _comparison(candidate, (compiled.unchanged,), wrong, compiled.built.code_digest)
         await self.bench.device.run(job, _ignore)
 
     async def wrong_elsewhere(self, changed: Candidate) -> str:
@@ -281,9 +288,7 @@ class _Walk:
 
     async def _try(self, compiled: CompiledChanges) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""
-        launched = await self._search.launched(
-            compiled, self._candidate, self._wrong.number, self._ends
-        )
+        launched = await self._search.launched(compiled, self._candidate, self._wrong, self._ends)
         self.found.launched += len(compiled.changes)
         self._queue.saw(launched)
         self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
@@ -307,18 +312,20 @@ class _Walk:
 def _comparison(
     candidate: Candidate,
     cases: tuple[CompiledCase, ...],
-    number: int,
+    wrong: WrongInputs,
     code_digest: str = "",
     launch_s: float | None = None,
 ) -> Job:
-    """The job that compares what each of `cases` writes for one input set."""
+    """The job that compares what each of `cases` writes for one input set; after a fault, of those
+    in which checked mode finds nothing.
+    """
     return Job(
         cases=cases,
         tier=candidate.plan.precision,
         candidate=code_digest,
-        checked=False,
+        checked=wrong.is_fault,
         purpose=Purpose.outputs,
-        only_set=number,
+        only_set=wrong.number,
         launch_s=launch_s,
     )
 

@@ -16,12 +16,14 @@ def wrong_inputs(verdict: Verdict) -> WrongInputs | None:
     """The inputs to try changes on: those that were looked at, or with which the last case was
     wrong first.
 
-    None where nothing can be said: the verdict is not `wrong_result`, or the case is hidden, of
-    which no finding may tell.
+    None where nothing can be said: the verdict is neither `wrong_result` nor `fault`, or the case
+    is hidden, of which no finding may tell.
     """
-    if verdict.status is not Status.wrong_result or not verdict.checks:
+    if verdict.status not in (Status.wrong_result, Status.fault) or not verdict.checks:
         return None
     check, found = verdict.checks[-1], verdict.forensics
+    if verdict.status is Status.fault:
+        return None if check.ok or check.hidden else WrongInputs(check.case, 0, is_fault=True)
     if found is not None and found.number is not None and found.case != check.case:
         return WrongInputs(found.case, found.number)  # a small case, where launches take less
     numbers = [item.seed for item in check.sets if not item.ok]

@@ -112,6 +112,8 @@ class JobRun:
                 return (self._prepare,)
             case Purpose.checked_mode:
                 return (self._sanitize,)
+            case Purpose.outputs if self.job.only_set is not None and self.job.checked:
+                return (self._check_followed,)
             case Purpose.outputs | Purpose.diagnosis:
                 return self._sanitize, self._check
         return self._sanitize, self._check, self._time
@@ -162,6 +164,17 @@ class JobRun:
                 if self.job.purpose is Purpose.checked_mode:
                     self._add_sanitized(case, ok=True)
 
+    def _check_followed(self) -> None:
+        """Follows each case in checked mode, and compares its outputs where nothing was found."""
+        cases = self.judge.backend.sanitize(self.job, self._announce)
+        assert cases is not None, "only an emulator has checked mode"
+        for case in cases:
+            self.checked[case.compiled.plan.case] = case.run
+            if case.run.findings:
+                self._add_sanitized(case, ok=False)
+            else:
+                self._check_case(case.compiled)
+
     def _prepare(self) -> None:
         for compiled in self.job.cases:
             self._prepare_case(compiled)
@@ -174,25 +187,29 @@ class JobRun:
         """Compares the outputs of every case in the job's order; the first wrong one ends the
         job.
         """
-        judge = self.judge
         with self._phase("check"):
             for compiled in self.job.cases:
-                try:
-                    self._prepare_case(compiled)
-                except TaskError:
-                    if compiled.plan.case in judge.task.all_cases:
-                        raise
-                    continue  # the reference need not serve a small case, which no task file has
-                self._announce(f"checking {shown(compiled)}", True)
-                found = judge.backend.check(compiled, self.job, self._announce)
-                self.checks.append(
-                    found.model_copy(update={"checked": self.checked.get(found.case)})
-                )
-                if not found.ok and self.job.only_set is None:
+                found = self._check_case(compiled)
+                if found is not None and not found.ok and self.job.only_set is None:
                     self.end(Status.wrong_result, explain(found))
                     break
-        if self.status is Status.wrong_result and not self._is_left_to_another(found):
-            self._examine(compiled, found)
+        if self.status is Status.wrong_result and not self._is_left_to_another(self.checks[-1]):
+            self._examine(compiled, self.checks[-1])
+
+    def _check_case(self, compiled: CompiledCase) -> CaseCheck | None:
+        """The comparison of one case, which is added to the checks; None for a small case that the
+        reference does not serve: no task file has it.
+        """
+        try:
+            self._prepare_case(compiled)
+        except TaskError:
+            if compiled.plan.case in self.judge.task.all_cases:
+                raise
+            return None
+        self._announce(f"checking {shown(compiled)}", True)
+        found = self.judge.backend.check(compiled, self.job, self._announce)
+        self.checks.append(found.model_copy(update={"checked": self.checked.get(found.case)}))
+        return found
 
     def _is_left_to_another(self, wrong: CaseCheck) -> bool:
         """Whether another job says what is wrong, if anybody asks."""

@@ -38,9 +38,14 @@ FLAGS = {"races": Check.RACES, "bounds": Check.BOUNDS, "init": Check.INIT, "asyn
 
 
 def follow(
-    task: Task, program: EmulatedProgram, arena: EmulatedArena, checks: Sequence[str]
+    task: Task,
+    program: EmulatedProgram,
+    arena: EmulatedArena,
+    checks: Sequence[str],
+    most_rounds: int = MAX_ROUNDS,
 ) -> CheckedRun:
     """The result of checked mode on one case, whose buffers are filled; raises CandidateFailure.
+    Blocks with more than `most_rounds` loop rounds are not followed.
 
     Outputs and scratch count as uninitialized until a launch was given them, and as initialized
     whole afterwards.
@@ -48,7 +53,7 @@ def follow(
     plan = program.compiled.plan
     written = written_by(task, plan)
     empty = set(poisoned_for(task, plan)) - {fill.buffer for fill in plan.fills}
-    followed = _Followed(program, arena, written, empty, _flags(checks))
+    followed = _Followed(program, arena, written, empty, _flags(checks), most_rounds)
     for position, launch in enumerate(plan.launches):
         followed.launch(launch, last=position + 1 == len(plan.launches))
         if followed.findings:
@@ -77,7 +82,9 @@ class _Followed:
         written: Sequence[str],
         empty: Collection[str],
         flags: Check,
+        most_rounds: int,
     ) -> None:
+        self._most_rounds = most_rounds
         self.program = program
         self.arena = arena
         self.written = written
@@ -94,9 +101,9 @@ class _Followed:
         """Follows some blocks, and more when they were cheap; runs the whole grid where another
         launch comes.
 
-        Blocks that exceed MAX_ROUNDS are not followed, because blocks that wait for others never
-        end in a sample: the whole grid then runs without checks, and raises LaunchTimeout where
-        it does not end either. Strays that were seen until then count: what a block waits for
+        Blocks that exceed the most rounds are not followed, because blocks that wait for others
+        never end in a sample: the whole grid then runs without checks, and raises LaunchTimeout
+        where it does not end either. Strays that were seen until then count: what a block waits for
         does not make it leave its memory, and without checks they could end this process.
         """
         total = math.prod(launch.grid)
@@ -149,15 +156,15 @@ class _Followed:
     def _launched(
         self, launch: BoundLaunch, chosen: list[int], flags: Check, before: PlanState
     ) -> LaunchReport:
-        """Raises LaunchTimeout after FEW_ROUNDS with strays, else after MAX_ROUNDS."""
+        """Raises LaunchTimeout after FEW_ROUNDS with strays, else after the most rounds."""
         checks = Checks(flags, frozenset(self.pointers[name] for name in self._uninitialized))
         try:
             return self.program.run(launch, self.pointers, checks, chosen, FEW_ROUNDS)
         except LaunchTimeout as late:
-            if late.strays:
+            if late.strays or self._most_rounds <= FEW_ROUNDS:
                 raise
         before.restore()
-        return self.program.run(launch, self.pointers, checks, chosen, MAX_ROUNDS)
+        return self.program.run(launch, self.pointers, checks, chosen, self._most_rounds)
 
 
 def work_of(report: LaunchReport) -> float:

@@ -23,7 +23,7 @@ from evoengine.evaluate.worker.candidate_failures import (
     EmulatorFailure,
 )
 from evoengine.evaluate.worker.check import layout_of, written_by
-from evoengine.evaluate.worker.emulated.checked_mode import follow
+from evoengine.evaluate.worker.emulated.checked_mode import FEW_ROUNDS, follow
 from evoengine.evaluate.worker.emulated.emulated_arena import SPARE_BYTES, available_bytes
 from evoengine.evaluate.worker.emulated.emulated_examination import (
     EmulatedExamination,
@@ -218,7 +218,11 @@ class EmulatedBackend:
     def _follow_all(self, job: Job, announce: Announce) -> Iterator[SanitizedCase]:
         for compiled in job.cases:
             announce(f"following every access on {shown(compiled)}", True)
-            run = self._follow(compiled, job)
+            run = (
+                self._follow(compiled, job)
+                if job.only_set is None
+                else self._follow_changed(compiled, job)
+            )
             if run.blocks < run.total_blocks and job.purpose is not Purpose.checked_mode:
                 self._compile_unchecked(compiled)
             yield SanitizedCase(compiled, run)
@@ -240,6 +244,21 @@ class EmulatedBackend:
             given = _first_drawn(self._sets(compiled))
         with examination.first_call(given) as arena:
             return follow(self.task, examination.program, arena, self._checks)
+
+    def _follow_changed(self, compiled: CompiledCase, job: Job) -> CheckedRun:
+        """Checked mode on a changed kernel; one that fails, or that hardly ends, has a finding."""
+        assert job.only_set is not None
+        examination = self._examination(compiled, is_changed=True)
+        given = self._compared_sets(compiled, job)[0]
+        try:
+            with examination.first_call(given) as arena:
+                return follow(self.task, examination.program, arena, self._checks, FEW_ROUNDS)
+        except EmulatorFailure:
+            raise
+        except CandidateFailure as failure:
+            return CheckedRun(
+                checks=self._checks, blocks=0, total_blocks=0, findings=(str(failure),)
+            )
 
     def time(self, job: Job, announce: Announce) -> Iterator[TimedCase]:
         """Model the time of every case that is not hidden, on the set with the most work."""
