@@ -96,8 +96,9 @@ class Program:
         """Cancels compilations that have not begun and waits for the others; returns whether all
         have finished.
         """
-        under_way = [kernel for kernel in self._kernels.values() if not kernel.cancel()]
-        return not wait(under_way, timeout_s).not_done
+        # what was cancelled begins anew where it is launched after all
+        self._kernels = {key: it for key, it in self._kernels.items() if not it.cancel()}
+        return not wait(self._kernels.values(), timeout_s).not_done
 
     def start_compiling(self, symbol: str, block: Dimensions, checked: bool) -> None:
         """Starts to compile a kernel for thread blocks of `block` in the background.

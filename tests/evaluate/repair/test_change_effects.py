@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import bug_manifest
 from evoengine.candidate.kernel_file import Candidate
@@ -126,3 +128,29 @@ def test_what_findings_say_comes_first() -> None:
     assert told.odds("index of another array", [reads]) > told.odds("barrier missing", [reads]) > 1
     assert told.odds("barrier missing", []) == 1.0
     assert nothing.odds("index of another array", [reads]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("said", "likelier"),
+    [
+        ("race: no __syncthreads() between the write at line {line} (thread 0) and the read", True),
+        ("uninitialised: thread 100 reads weight+22 at line 2, which was never written", True),
+        ("uninitialised: thread 100 reads shared+22 at line 2, which was never written", False),
+        ("out is wrong everywhere, by the factor of line {line}", False),
+    ],
+)
+def test_what_a_fault_names_comes_first(said: str, likelier: bool) -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    code = kernel_code(candidate)
+    changes = [change for change, _ in ordered_changes(candidate)]
+    start = candidate.source.index("weight[blockIdx.x]")
+    (reads,) = ChangeEffects(code).statements(next(one for one in changes if one.start == start))
+    line = candidate.source.count("\n", 0, start) + 1
+    told = ToldChanges(code, [said.format(line=line)])
+    assert (told.odds("sign", [reads]) > 1.0) == likelier
+
+
+def test_a_race_speaks_for_barriers() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    told = ToldChanges(kernel_code(candidate), ["race: no __syncthreads() between two lines"])
+    assert told.odds("barrier missing", []) > told.odds("sign", []) == 1.0

@@ -8,7 +8,7 @@ from typing import Any, cast
 from benchmarks.planted_bugs import bug_task
 from evoengine.evaluate.repair.cheap_case import first_wrong, smaller_cases
 from evoengine.protocols import CompiledCase
-from evoengine.records import CaseCheck
+from evoengine.records import CaseCheck, CheckedRun
 from tests.evaluate.repair.test_repair_search import set_check
 
 
@@ -35,3 +35,12 @@ def test_the_first_case_with_a_wrong_output_is_taken() -> None:
     checks = [check(True, (set_check(0, True),)), check(False, ()), check(False, (wrong,))]
     assert first_wrong(cases, checks) == "c"
     assert first_wrong(cases, checks[:2]) is None
+
+
+def test_a_case_with_a_finding_of_checked_mode_is_wrong() -> None:
+    run = CheckedRun(checks=("races",), blocks=1, total_blocks=1, findings=("race: no barrier",))
+    clean, faulty = (
+        check(False, ()).model_copy(update={"checked": one})
+        for one in (run.model_copy(update={"findings": ()}), run)
+    )
+    assert first_wrong([case("a"), case("b")], [clean, faulty]) == "b"

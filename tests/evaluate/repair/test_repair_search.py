@@ -28,6 +28,7 @@ REPAIRED = [
     ("bugs_fourth", "lanes_sum_over_two_rows"),
     ("bugs_fourth", "tiles_scores_of_half_the_columns"),
 ]
+FAULT = ("FAULTCORPUS", "FAULTNAME")
 
 
 def planted(corpus: str, name: str) -> tuple[Path, PlantedBug]:
@@ -73,6 +74,19 @@ def test_the_planted_change_is_found_and_said_first(corpus: str, name: str) -> N
     assert "every output of every case is right" in first.sentence
     assert bug.is_named_by([first.sentence]) or name == "lanes_sum_over_two_rows"
     assert verdict.phases_s["repair"] > 0
+
+
+@pytest.mark.timeout(600)
+def test_after_a_fault_a_change_is_found_with_which_no_access_is_at_fault() -> None:
+    """Its outputs may be right without it: the barrier that is missing is needed on a GPU alone."""
+    folder, bug = planted(*FAULT)
+    verdict = judged(bug, folder, LONG_ENOUGH_S)
+    assert verdict.status is Status.fault
+    assert verdict.forensics is not None
+    first, second = verdict.forensics.diagnoses
+    assert first.kind is DiagnosisKind.changed_source, first.sentence
+    assert "every output of every case is right, and no access is at fault" in first.sentence
+    assert (second.kind, second.sentence) == (DiagnosisKind.fault, verdict.reason)
 
 
 @pytest.mark.timeout(300)
@@ -126,9 +140,16 @@ def test_changes_are_tried_on_the_inputs_that_were_wrong() -> None:
     assert (found.case, found.number) == ("large", 2)
 
 
+def test_after_a_fault_changes_are_followed_on_its_case() -> None:
+    found = wrong_inputs(verdict_with(status=Status.fault))
+    assert found is not None
+    assert (found.case, found.is_fault) == ("large", True)
+
+
 def test_nothing_is_looked_for_in_a_hidden_case_or_behind_another_status() -> None:
-    assert wrong_inputs(verdict_with(hidden=True)) is None
-    assert wrong_inputs(verdict_with(status=Status.fault)) is None
+    for status in (Status.wrong_result, Status.fault):
+        assert wrong_inputs(verdict_with(hidden=True, status=status)) is None
+    assert wrong_inputs(verdict_with(status=Status.timeout)) is None
     assert wrong_inputs(Verdict(status=Status.wrong_result, reason="no checks")) is None
 
 

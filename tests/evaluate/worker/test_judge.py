@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from evoengine.candidate.binding import CasePlan
-from evoengine.evaluate.worker.backend import Announce
+from evoengine.evaluate.worker.backend import Announce, SanitizedCase
 from evoengine.evaluate.worker.candidate_failures import CannotLaunch, Cheated, Crashed, VoidTiming
 from evoengine.evaluate.worker.check import compare_outputs
 from evoengine.evaluate.worker.cuda.cuda_backend import CudaBackend
@@ -22,7 +22,7 @@ from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.judge import Judge
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.protocols import CompiledCase, Job, Purpose
-from evoengine.records import CaseCheck, Status
+from evoengine.records import CaseCheck, CheckedRun, Status
 from tests.evaluate.worker.shrunken import CPU
 from tests.small import small_task
 
@@ -108,6 +108,27 @@ def test_the_step_of_a_changed_kernel_says_which_one_it_is(monkeypatch: pytest.M
     report = made.run(changed)
     assert report.status is Status.crash
     assert report.reason.endswith("(checking plain, change 3)")
+
+
+def test_a_change_with_a_finding_is_not_compared_and_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = judging(AssertionError("no check fails here"))
+    run = CheckedRun(checks=("races",), blocks=1, total_blocks=1)
+    faulty = run.model_copy(update={"findings": ("race: no barrier",)})
+    changed = job().model_copy(
+        update={"cases": job().cases * 3, "only_set": 0, "purpose": Purpose.outputs}
+    )
+    found = [
+        SanitizedCase(one, its) for one, its in zip(changed.cases, (run, faulty, run), strict=True)
+    ]
+    monkeypatch.setattr(made.backend, "sanitize", lambda *_: iter(found))
+    right = CaseCheck(case="plain", hidden=False, ok=True, sets=())
+    monkeypatch.setattr(made.backend, "check", lambda *_: right)
+    report = made.run(changed)
+    assert [check.ok for check in report.checks] == [True, False, True]
+    assert report.checks[1].checked == faulty
+    assert report.status is Status.correct
 
 
 def test_a_job_that_only_prepares_runs_no_candidate(monkeypatch: pytest.MonkeyPatch) -> None:

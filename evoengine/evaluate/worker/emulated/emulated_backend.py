@@ -218,12 +218,13 @@ class EmulatedBackend:
     def _follow_all(self, job: Job, announce: Announce) -> Iterator[SanitizedCase]:
         for compiled in job.cases:
             announce(f"following every access on {shown(compiled)}", True)
-            run = (
-                self._follow(compiled, job)
-                if job.only_set is None
-                else self._follow_changed(compiled, job)
-            )
-            if run.blocks < run.total_blocks and job.purpose is not Purpose.checked_mode:
+            if job.only_set is None:
+                run = self._follow(compiled, job)
+                is_slow = run.blocks < run.total_blocks and job.purpose is not Purpose.checked_mode
+            else:
+                run = self._follow_changed(compiled, job)
+                is_slow = not run.findings  # and without checks, strays end no process
+            if is_slow:
                 self._compile_unchecked(compiled)
             yield SanitizedCase(compiled, run)
 
