@@ -36,6 +36,7 @@ from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
 from evoengine.evaluate.repair.part_changes import part_changes
+from evoengine.evaluate.repair.pitch_changes import pitch_changes
 from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
 from evoengine.evaluate.repair.rest_changes import rest_changes
@@ -55,6 +56,7 @@ _CODE_CHANGES = (
     scale_changes,
     number_changes,
     operator_changes,
+    pitch_changes,
     name_changes,
     term_changes,
     call_changes,

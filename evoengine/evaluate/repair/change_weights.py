@@ -47,6 +47,7 @@ WEIGHTS: dict[str, float] = {
     "step of a loop that others share": 1.5,
     "count for a number of a loop": 1.5,
     "other stage of a buffer": 3.0,
+    "leading dimension of another": 4.0,
     "type of a sum too narrow": 2.0,
     "member that is alike": 3.0,
     "member of a type": 1.0,

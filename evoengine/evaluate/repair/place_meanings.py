@@ -107,6 +107,13 @@ PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         fixed("the loop has a fixed number of rounds, too many or too few for what there is, in"),
     ),
     (
+        "leading dimension",
+        fixed(
+            "the pitch is wrong: rows of a fragment are read or written another number of elements"
+            " apart (leading dimension, stride) than they lie, in"
+        ),
+    ),
+    (
         "other stage",
         fixed(
             "the wrong stage of a double buffer is used: the one that is still read, or not yet"

@@ -195,7 +195,9 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
             compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
             compiled = await compiler.together(together)
             assert compiled is not None
-            launched = await search.launched(compiled, candidate, 0, float("inf"))
+            launched = await search.launched(
+                compiled, candidate, WrongInputs("small", 0), float("inf")
+            )
             return verdict.status, launched.right_ones
         finally:
             await executor.close()

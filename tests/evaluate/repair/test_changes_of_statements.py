@@ -67,7 +67,7 @@ launches:
     args: [q, index, out, H, S, D, G]
 */
 struct Rule { float beta1, beta2; };
-constexpr int TEAMS = 4;
+constexpr int TEAMS = 4, PAD = 40;
 
 __device__ float step(float first, float second, const Rule rule) {
     return rule.beta1 * first + rule.beta2 * second;
@@ -92,6 +92,7 @@ __global__ void head_rows(const half* q, const int* index, half* out, int H, int
     }
     const float peak = fmaxf(fabsf(sum[0][0]), fmaxf(fabsf(sum[1][0]), fabsf(sum[0][1])));
     const float weight = 1.0f / peak;
+    wmma::store_matrix_sync(out, products, PAD, wmma::mem_row_major);
     for (int i = warp; i < D; i += TEAMS) out[i] = sum[0][i] + weight * sum[1][i];
     int place = D / 32 * 32;
     for (; place < D; ++place) out[place] = 0;
@@ -177,6 +178,11 @@ LAYOUT_MISTAKES = {
     "rounds": ("k < count", "k < 32", "a fixed number of rounds"),
     "stage": ("now ^ 1", "now", "the wrong stage of a double buffer is used"),
     "sums in half": ("float sum[2]", "half sum[2]", "accumulated in half precision"),
+    "leading dimension": (
+        "products, PAD",
+        "products, TEAMS",
+        "the pitch is wrong: rows of a fragm",
+    ),
     "member": ("rule.beta2 *", "rule.beta1 *", "beta1 is used in place of beta2"),
     "width of a shuffle": ("15], k)", "15], k, 16)", "the shuffle stays within parts of the warp"),
 }

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest, bug_task, bug_task_path
+from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
 from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
+from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.protocols import Progress
 from evoengine.records import CaseCheck, DiagnosisKind, InputSetCheck, Status, Verdict
 from tests.evaluate.kept_fork_server import kept
@@ -28,7 +32,7 @@ REPAIRED = [
     ("bugs_fourth", "lanes_sum_over_two_rows"),
     ("bugs_fourth", "tiles_scores_of_half_the_columns"),
 ]
-FAULT = ("FAULTCORPUS", "FAULTNAME")
+FAULT = ("bugs_second", "softmax_no_barrier")
 
 
 def planted(corpus: str, name: str) -> tuple[Path, PlantedBug]:
@@ -151,6 +155,18 @@ def test_nothing_is_looked_for_in_a_hidden_case_or_behind_another_status() -> No
         assert wrong_inputs(verdict_with(hidden=True, status=status)) is None
     assert wrong_inputs(verdict_with(status=Status.timeout)) is None
     assert wrong_inputs(Verdict(status=Status.wrong_result, reason="no checks")) is None
+
+
+def test_a_gpu_alone_tries_no_changes_after_a_fault() -> None:
+    """It does not show the fault: every change would be right."""
+    compiler, device = SimpleNamespace(clang=None), object()
+    search = RepairSearch(Workbench(compiler, device), limits_of_arch("sm_90"))  # type: ignore[arg-type]  # neither is used
+    _, bug = planted(*FAULT)
+    candidate = bug.candidate(ROOT / "tests" / FAULT[0])
+    found = kept().run(
+        search.find(candidate, WrongInputs("large", 0, is_fault=True), 1.0, lambda _: None)
+    )
+    assert (found.changes, found.launched) == ([], 0)
 
 
 class BrokenSearch:
