@@ -26,6 +26,7 @@ from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.instruction_changes import instruction_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.launch_changes import launch_changes
 from evoengine.evaluate.repair.layout_changes import layout_changes
 from evoengine.evaluate.repair.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
@@ -121,6 +122,7 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     end = header_end(candidate)
     yield from header_changes(candidate.source[:end])
     yield from plan_value_changes(candidate.source[:end])
+    yield from launch_changes(candidate.source[:end], candidate.source[end:])
     code = kernel_code(candidate)
     found = [change for changes in _CODE_CHANGES for change in changes(code)]
     yield from found

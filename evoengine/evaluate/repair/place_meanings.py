@@ -107,6 +107,21 @@ PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         fixed("the loop has a fixed number of rounds, too many or too few for what there is, in"),
     ),
     (
+        "launch missing",
+        fixed(
+            "a kernel is not launched, so that what it clears or computes (zeros before sums, an"
+            " intermediate result) is missing, in"
+        ),
+    ),
+    ("launches exchanged", fixed("two launches are in the wrong order, in")),
+    (
+        "scratch",
+        fixed(
+            "a scratch buffer is not initialised, or with the wrong value (not zero before sums,"
+            " not -inf before a maximum), in"
+        ),
+    ),
+    (
         "leading dimension",
         fixed(
             "the pitch is wrong: rows of a fragment are read or written another number of elements"

@@ -100,7 +100,10 @@ _TOLD_OF_FAULTS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
         re.compile(r"race"),
         ("barrier", "other stage", "statements exchanged", "condition", "atomic", "row of"),
     ),
-    (re.compile(r"uninitialised"), ("barrier", "reset", "bound", "range", "end of", "number")),
+    (
+        re.compile(r"uninitialised"),
+        ("barrier", "reset", "bound", "range", "end of", "number", "launch", "scratch"),
+    ),
     (re.compile(r"async copy"), ("too many copies", "other stage", "barrier", "term", "index of")),
     (
         re.compile(r"out of bounds"),
