@@ -16,6 +16,7 @@ from evoengine.evaluate.repair.alike_changes import alike_changes
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
 from evoengine.evaluate.repair.change_weights import COUNT_POWER, weight
+from evoengine.evaluate.repair.combined_changes import combined_changes
 from evoengine.evaluate.repair.condition_changes import condition_changes
 from evoengine.evaluate.repair.conversion_changes import conversion_changes
 from evoengine.evaluate.repair.coordinate_changes import coordinate_changes
@@ -48,6 +49,7 @@ from evoengine.evaluate.repair.stage_changes import stage_changes
 from evoengine.evaluate.repair.statement_changes import statement_changes
 from evoengine.evaluate.repair.stride_changes import stride_changes
 from evoengine.evaluate.repair.term_changes import term_changes
+from evoengine.evaluate.repair.twofold_changes import equal_arguments, twofold_changes
 from evoengine.evaluate.repair.unread_changes import unread_changes
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
@@ -81,6 +83,8 @@ _CODE_CHANGES = (
     layout_changes,
     rest_changes,
     stage_changes,
+    combined_changes,
+    twofold_changes,
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.
 _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")
@@ -127,6 +131,7 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     found = [change for changes in _CODE_CHANGES for change in changes(code)]
     yield from found
     yield from alike_changes(code, found)
+    yield from equal_arguments(code, found)
 
 
 def _once(candidate: Candidate, changes: Iterator[SourceChange]) -> list[SourceChange]:

@@ -23,6 +23,8 @@ def condition_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _limited_terms(code)
     yield from _limited_codes(code)
     yield from _reset(code)
+    yield from _whole_vectors(code)
+    yield from _counts(code)
 
 
 def _conditional(code: KernelCode) -> Iterator[SourceChange]:
@@ -41,6 +43,32 @@ def _conditional(code: KernelCode) -> Iterator[SourceChange]:
             if code.can_stand(*pair, first):
                 new = f"(({condition}) ? {text} : 0.0f)"
                 yield code.replaced(first, last, new, "condition of a value missing")
+
+
+def _whole_vectors(code: KernelCode) -> Iterator[SourceChange]:
+    """`n + 1 < N` made `N % 2 == 0 && n + 1 < N`: two at once only where a row has whole pairs."""
+    tokens = code.tokens
+    for first, last in code.conditions:
+        condition = tokens.source(first, last)
+        for found in re.finditer(r"\+ ([137]) < (\w+)", condition):
+            new = f"{found[2]} % {int(found[1]) + 1} == 0 && {condition}"
+            yield code.replaced(first, last, new, "whole vectors only")
+
+
+def _counts(code: KernelCode) -> Iterator[SourceChange]:
+    """`1.0f / S` made `1.0f / max(tokens, 1)`: divided by what was counted."""
+    tokens = code.tokens
+    for position in range(len(tokens)):
+        is_division = tokens.text(position) == "/" and code.extents.is_binary(position)
+        if not is_division or not code.function_places[position]:
+            continue
+        first, last = code.extents.operand_behind(position)
+        if first != last or sorts_between(code, first, last) != {"int"}:
+            continue
+        for item in code.visible(first, "int"):
+            if not item.is_parameter and not item.name.isupper():
+                new = f"max({item.name}, 1)"
+                yield code.replaced(first, last, new, "name for another as a divisor, counted")
 
 
 def _limited(code: KernelCode) -> Iterator[SourceChange]:

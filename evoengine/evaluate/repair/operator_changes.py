@@ -38,6 +38,7 @@ _ASSIGNED = {
     "/=": ("*=", "="),
 }
 _SLIGHT = {("<", "<="), ("<=", "<"), (">", ">="), (">=", ">")}
+_MOST_SIZES = 8  # in place of a tile's length, the last declared first
 
 
 def operator_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -81,13 +82,18 @@ def _is_assignment(code: KernelCode, position: int) -> bool:
 
 
 def _whole_tiles(code: KernelCode) -> Iterator[SourceChange]:
-    """a + b <= c made a < c, and a / b rounded up."""
+    """a + b <= c made a < c, the other way round, and a / b rounded up."""
     tokens, extents = code.tokens, code.extents
     for position in range(len(tokens)):
         if not extents.is_binary(position) or not code.function_places[position]:
             continue
         text = tokens.text(position)
         left, right = extents.operand_before(position), extents.operand_behind(position)
+        if text == "<" and left[0] == left[1] and not code.loop_of(position):
+            for size in code.sizes(position)[:_MOST_SIZES]:
+                if size != tokens.source(*right):
+                    new = f"{tokens.source(*left)} + {size} <= {tokens.source(*right)}"
+                    yield code.replaced(left[0], right[1], new, "whole tiles only")
         if text in ("<=", "<"):
             for place in range(left[0], left[1] + 1):
                 inner = tokens.text(place) == "+" and extents.is_binary(place)

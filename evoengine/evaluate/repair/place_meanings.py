@@ -107,6 +107,49 @@ PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         fixed("the loop has a fixed number of rounds, too many or too few for what there is, in"),
     ),
     (
+        "combination",
+        fixed(
+            "what was there before is overwritten and forgotten, not combined with the new value"
+            " (only the last one counts), in"
+        ),
+    ),
+    (
+        "same member",
+        fixed("the same part of the other operand is left out (forgotten, lost), in"),
+    ),
+    (
+        "lanes of another",
+        fixed(
+            "the shuffles reach other lanes than those that belong together (distances too small"
+            " or too large): values of other rows are mixed in, in"
+        ),
+    ),
+    (
+        "factors of two",
+        fixed("the factors of two terms are exchanged (swapped, each has the other's), in"),
+    ),
+    (
+        "whole vectors",
+        fixed(
+            "several elements are taken at once where the row length is no multiple of them (odd,"
+            " misaligned): the condition is missing, in"
+        ),
+    ),
+    (
+        "row of another",
+        fixed(
+            "the row (batch, head) is left out of the index, so that all take that of the first"
+            " one, in"
+        ),
+    ),
+    (
+        "whole tiles",
+        fixed(
+            "the last, incomplete tile is taken for a whole one: the end is not checked, and"
+            " elements beyond it are read or written, in"
+        ),
+    ),
+    (
         "launch missing",
         fixed(
             "a kernel is not launched, so that what it clears or computes (zeros before sums, an"

@@ -73,6 +73,10 @@ __device__ float step(float first, float second, const Rule rule) {
     return rule.beta1 * first + rule.beta2 * second;
 }
 
+__device__ Rule joined(const Rule left, const Rule right) {
+    return Rule{left.beta1 + right.beta1, right.beta2};
+}
+
 __device__ int clamped(int place, int low, int high) { return max(low, min(place, high)); }
 
 __global__ void head_rows(const half* q, const int* index, half* out, int H, int S, int D, int G) {
@@ -92,6 +96,11 @@ __global__ void head_rows(const half* q, const int* index, half* out, int H, int
     }
     const float peak = fmaxf(fabsf(sum[0][0]), fmaxf(fabsf(sum[1][0]), fabsf(sum[0][1])));
     const float weight = 1.0f / peak;
+    Rule all{0.0f, 0.0f};
+    for (int w = 0; w < TEAMS; ++w) all = joined(all, rules[w]);
+    for (int mask = 1; mask < 4; mask *= 2) sum[0][0] += __shfl_xor_sync(0xffffffffu, sum[0][0], mask);
+    if (D % 2 == 0 && lane + 1 < D) out[(head * S + lane) * D] = index[head * S + lane] ? all.beta1 : float(S) / max(now, 1);
+    if (begin + PAD <= S) sum[1][1] = weight;
     wmma::store_matrix_sync(out, products, PAD, wmma::mem_row_major);
     for (int i = warp; i < D; i += TEAMS) out[i] = sum[0][i] + weight * sum[1][i];
     int place = D / 32 * 32;
@@ -178,6 +187,19 @@ LAYOUT_MISTAKES = {
     "rounds": ("k < count", "k < 32", "a fixed number of rounds"),
     "stage": ("now ^ 1", "now", "the wrong stage of a double buffer is used"),
     "sums in half": ("float sum[2]", "half sum[2]", "accumulated in half precision"),
+    "running value": ("joined(all, rules[w])", "rules[w]", "is overwritten and forgotten"),
+    "same member": ("left.beta1 + right.beta1", "right.beta1", "part of the other operand is left"),
+    "factors of terms": (
+        "rule.beta1 * first + rule.beta2 * second",
+        "rule.beta2 * first + rule.beta1 * second",
+        "the factors of two terms are exchanged",
+    ),
+    "equal arguments": ("{0.0f, 0.0f}", "{1.0f, 1.0f}", "in place of"),
+    "lanes": ("mask = 1; mask < 4", "mask = 2; mask < 8", "the shuffles reach other lanes"),
+    "pairs": ("D % 2 == 0 && ", "", "where the row length is no multiple of them"),
+    "row": ("index[head * S + lane]", "index[lane]", "the row (batch, head) is left out"),
+    "count": ("/ max(now, 1)", "/ S", "in place of"),
+    "whole tiles": ("begin + PAD <= S", "begin < S", "the last, incomplete tile is taken for a"),
     "leading dimension": (
         "products, PAD",
         "products, TEAMS",
