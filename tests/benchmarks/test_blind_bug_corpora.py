@@ -41,6 +41,7 @@ MANIFESTS = {
         "bugs_fourteenth",
         "bugs_fifteenth",
         "bugs_sixteenth",
+        "bugs_seventeenth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -108,6 +109,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_fourteenth", 41, 5, 5),
         ("bugs_fifteenth", 40, 3, 5),
         ("bugs_sixteenth", 24, 2, 3),
+        ("bugs_seventeenth", 40, 3, 5),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
