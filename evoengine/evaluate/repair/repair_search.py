@@ -45,13 +45,14 @@ MORE_S = 3.0  # at most
 class WrongInputs:
     """The inputs on which a candidate was wrong: a case, and the number of the set within it.
 
-    With `is_fault` an access of it was at fault there, as checked mode on an emulator found; its
-    outputs may be right.
+    With `is_fault` an access of it is at fault, as checked mode on an emulator found: there the
+    outputs may be right, and elsewhere it may end the process, so that `has_outputs` is false.
     """
 
     case: str
     number: int
     is_fault: bool = False
+    has_outputs: bool = True  # that are wrong
 
 
 @dataclass
@@ -110,16 +111,18 @@ class RepairSearch:
             return walk.found
 
         chosen = await self._choose_bench(candidate, wrong)
-        if chosen.is_fault and not self.bench.is_emulator:
-            return FoundRepairs()  # a GPU does not show it
+        if chosen.is_fault and not self.bench.is_emulator:  # which alone shows it
+            if not chosen.has_outputs:
+                return FoundRepairs()
+            chosen = wrong = replace(wrong, is_fault=False)
         try:
             return await walked(chosen)
         except EvoError as error:
-            if self.bench is self._judge or chosen.is_fault:
+            if self.bench is self._judge or not chosen.has_outputs:
                 raise
             progress(f"note: the emulator gave up: {error}; changes are tried on the GPU")
             self.bench = self._judge
-            return await walked(wrong)
+            return await walked(replace(wrong, is_fault=False))
 
     async def _choose_bench(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs:
         """Chooses where changes are tried, and returns the inputs on which: those of the same

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import EvoError
+from evoengine.evaluate.hidden_case import HIDDEN_CASE
 from evoengine.evaluate.repair.repair_finding import finding
 from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
 from evoengine.protocols import Progress
-from evoengine.records import Forensics, Status, Verdict
+from evoengine.records import DiagnosisKind, Forensics, Status, Verdict
 
 PHASE = "repair"
 
 
 def wrong_inputs(verdict: Verdict) -> WrongInputs | None:
     """The inputs to try changes on: those that were looked at, or with which the last case was
-    wrong first.
+    wrong first; of a fault, and of what one has caused on a GPU, any of its case.
 
-    None where nothing can be said: the verdict is neither `wrong_result` nor `fault`, or the case
+    None where nothing can be said: no output is wrong and checked mode found no fault, or the case
     is hidden, of which no finding may tell.
     """
-    if verdict.status not in (Status.wrong_result, Status.fault) or not verdict.checks:
+    found = verdict.forensics
+    is_fault = bool(found and found.diagnoses and found.diagnoses[0].kind is DiagnosisKind.fault)
+    if verdict.status is Status.wrong_result:
+        wrong = _wrong_outputs(verdict)
+        return wrong and replace(wrong, is_fault=is_fault)
+    if not is_fault or found is None or found.case == HIDDEN_CASE:
+        return None
+    return WrongInputs(found.case, 0, is_fault=True, has_outputs=False)
+
+
+def _wrong_outputs(verdict: Verdict) -> WrongInputs | None:
+    if not verdict.checks:
         return None
     check, found = verdict.checks[-1], verdict.forensics
-    if verdict.status is Status.fault:
-        return None if check.ok or check.hidden else WrongInputs(check.case, 0, is_fault=True)
     if found is not None and found.number is not None and found.case != check.case:
         return WrongInputs(found.case, found.number)  # a small case, where launches take less
     numbers = [item.seed for item in check.sets if not item.ok]

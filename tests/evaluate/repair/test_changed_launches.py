@@ -172,6 +172,34 @@ def test_beside_a_gpu_an_emulator_tries_the_changes_as_long_as_it_works_and_the_
     assert any(whole) == (jobs < 1000) and len(tried) == (len(tried) if jobs == 1000 else jobs + 1)
 
 
+@pytest.mark.timeout(240)
+def test_beside_a_gpu_changes_after_a_fault_are_followed_on_the_emulator(tmp_path: Path) -> None:
+    """What is out of bounds there ends a process on a GPU."""
+    faulty = kernel_file.parse(KERNEL.replace("3 * x", "2 * x").replace("i < N", "i <= N"))
+    wrong = WrongInputs("small", 0, is_fault=True, has_outputs=False)
+
+    async def run() -> tuple[FoundRepairs, list[Job], list[Job]]:
+        executor = await started(tmp_path)
+        gpu, emulator = Noted(executor.device), Noted(executor.device)
+        try:
+            search = RepairSearch(
+                Workbench(executor.compiler, gpu),
+                limits_of_arch("sm_89"),
+                Workbench(executor.compiler, emulator),
+            )
+            found = await search.find(
+                faulty, wrong, 60.0, lambda _: None, ["out of bounds: thread 0 at line 11"]
+            )
+            return found, gpu.jobs, emulator.jobs
+        finally:
+            await executor.close()
+
+    found, on_gpu, on_emulator = kept().run(run())
+    assert "<" in [change.new for change in found.changes], found
+    assert all(job.checked and job.only_set is not None for job in on_emulator)
+    assert on_gpu and all(job.only_set is None for job in on_gpu), "the GPU judges them whole"
+
+
 @pytest.mark.timeout(120)
 def test_a_slow_first_launch_of_a_code_costs_none_of_its_changes(tmp_path: Path) -> None:
     found, _ = found_on(SlowMachineCode, tmp_path)

@@ -14,12 +14,21 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.hidden_case import HIDDEN_CASE
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
 from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.protocols import Progress
-from evoengine.records import CaseCheck, DiagnosisKind, InputSetCheck, Status, Verdict
+from evoengine.records import (
+    CaseCheck,
+    Diagnosis,
+    DiagnosisKind,
+    Forensics,
+    InputSetCheck,
+    Status,
+    Verdict,
+)
 from tests.evaluate.kept_fork_server import kept
 
 LONG_ENOUGH_S = 400.0  # a search ends when it has found a change; a loaded machine is slow
@@ -144,16 +153,29 @@ def test_changes_are_tried_on_the_inputs_that_were_wrong() -> None:
     assert (found.case, found.number) == ("large", 2)
 
 
-def test_after_a_fault_changes_are_followed_on_its_case() -> None:
-    found = wrong_inputs(verdict_with(status=Status.fault))
-    assert found is not None
-    assert (found.case, found.is_fault) == ("large", True)
+def with_fault(verdict: Verdict, case: str = "small") -> Verdict:
+    told = Diagnosis(kind=DiagnosisKind.fault, sentence="race: no barrier", share=0.0)
+    return verdict.model_copy(update={"forensics": Forensics(case=case, diagnoses=(told,))})
+
+
+@pytest.mark.parametrize("status", [Status.fault, Status.crash, Status.timeout])
+def test_after_a_fault_changes_are_followed_on_its_case(status: Status) -> None:
+    """Also after what a GPU says of it, which ends the process there."""
+    found = wrong_inputs(with_fault(verdict_with(status=status)))
+    assert found == WrongInputs("small", 0, is_fault=True, has_outputs=False)
+    hidden = with_fault(verdict_with(status=status), case=HIDDEN_CASE)
+    assert wrong_inputs(hidden) is None
+
+
+def test_what_a_fault_makes_wrong_is_followed_on_the_inputs_that_were_wrong() -> None:
+    found = wrong_inputs(with_fault(verdict_with()))
+    assert found == WrongInputs("large", 2, is_fault=True)
 
 
 def test_nothing_is_looked_for_in_a_hidden_case_or_behind_another_status() -> None:
-    for status in (Status.wrong_result, Status.fault):
-        assert wrong_inputs(verdict_with(hidden=True, status=status)) is None
-    assert wrong_inputs(verdict_with(status=Status.timeout)) is None
+    assert wrong_inputs(verdict_with(hidden=True)) is None
+    for status in (Status.fault, Status.timeout, Status.correct):
+        assert wrong_inputs(verdict_with(status=status)) is None
     assert wrong_inputs(Verdict(status=Status.wrong_result, reason="no checks")) is None
 
 
@@ -164,7 +186,12 @@ def test_a_gpu_alone_tries_no_changes_after_a_fault() -> None:
     _, bug = planted(*FAULT)
     candidate = bug.candidate(ROOT / "tests" / FAULT[0])
     found = kept().run(
-        search.find(candidate, WrongInputs("large", 0, is_fault=True), 1.0, lambda _: None)
+        search.find(
+            candidate,
+            WrongInputs("large", 0, is_fault=True, has_outputs=False),
+            1.0,
+            lambda _: None,
+        )
     )
     assert (found.changes, found.launched) == ([], 0)
 
