@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.alike_changes import alike_changes
+from evoengine.evaluate.repair.anew_changes import anew_changes
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
 from evoengine.evaluate.repair.change_weights import COUNT_POWER, weight
@@ -85,6 +86,7 @@ _CODE_CHANGES = (
     stage_changes,
     combined_changes,
     twofold_changes,
+    anew_changes,
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.
 _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")

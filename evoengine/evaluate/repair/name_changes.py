@@ -32,6 +32,7 @@ _FUNCTION = "function of the kernel"
 _GRID_NAMES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _MEMBERS = re.compile(r"[xyzw]")
+_ATTRIBUTES = frozenset(("alignas", "__align__", "(", ")"))
 
 
 def name_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -234,10 +235,13 @@ def _declared_members(code: KernelCode) -> Iterator[list[str]]:
     """The names of the variables of each type that the code defines."""
     tokens = code.tokens
     for place in range(len(tokens)):
-        opening = place + 2
-        if tokens.text(place) != "struct" or tokens.text(opening) != "{":
+        if tokens.text(place) != "struct":
             continue
-        if opening in tokens.partners:
+        opening = place + 1
+        while tokens.text(opening) in _ATTRIBUTES or tokens.kind(opening) == "number":
+            opening += 1  # struct alignas(16) Pair {
+        opening += 1
+        if tokens.text(opening) == "{" and opening in tokens.partners:
             yield [
                 tokens.text(at)
                 for at in range(opening + 2, tokens.partners[opening])

@@ -74,6 +74,8 @@ def _whole(code: KernelCode, position: int) -> Iterator[SourceChange]:
             constant = item.is_parameter or item.name.isupper()
             if constant:
                 yield code.replaced(position, position, item.name, "name for a number")
+            elif code.in_index(position):
+                yield code.replaced(position, position, item.name, "name for a number, indexed")
     elif value == 0:
         for item in code.visible(position, "int")[:6]:
             yield code.replaced(position, position, item.name, "name for zero")

@@ -36,7 +36,7 @@ def number_words(text: ChangedText) -> str:
 def _takes_fewer(place: ChangePlace, old: float, new: float) -> bool:
     """Whether a loop takes fewer rounds with the number `old` than with `new`."""
     low = old < new
-    if place.sign_before in ("/", ">>"):
+    if place.sign_before in ("/", ">>", "-"):
         low = not low
     if place.loop_part == "begin":
         return low != place.ascends

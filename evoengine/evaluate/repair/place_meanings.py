@@ -107,6 +107,13 @@ PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         fixed("the loop has a fixed number of rounds, too many or too few for what there is, in"),
     ),
     (
+        "value computed anew",
+        fixed(
+            "an old value is used, computed before what it is made of was changed (updated): the"
+            " new one is meant, in"
+        ),
+    ),
+    (
         "combination",
         fixed(
             "what was there before is overwritten and forgotten, not combined with the new value"

@@ -122,3 +122,12 @@ def test_no_kind_of_change_is_told_in_the_words_of_a_more_general_one() -> None:
     beginnings = [beginning for beginning, _ in _MEANINGS]
     for number, beginning in enumerate(beginnings):
         assert not [one for one in beginnings[:number] if beginning.startswith(one)], beginning
+
+
+def test_a_number_that_is_taken_away_makes_a_loop_end_too_early() -> None:
+    wrong = candidate(("c < C;", "c < C - 1;"))
+    start = wrong.source.index("C - 1;") + len("C - ")
+    change = SourceChange(start, start + 1, "0", "number one less in a loop")
+    told = finding(wrong, FoundRepairs(changes=[change]))
+    assert told is not None
+    assert "the loop ends too early: the last ones" in told.sentence

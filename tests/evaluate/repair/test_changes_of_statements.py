@@ -64,9 +64,9 @@ launches:
   - kernel: head_rows
     grid: [H, B]
     block: [128]
-    args: [q, index, out, H, S, D, G]
+    args: [q, index, lengths, out, H, S, D, G]
 */
-struct Rule { float beta1, beta2; };
+struct alignas(8) Rule { float beta1, beta2; };
 constexpr int TEAMS = 4, PAD = 40;
 
 __device__ float step(float first, float second, const Rule rule) {
@@ -79,7 +79,7 @@ __device__ Rule joined(const Rule left, const Rule right) {
 
 __device__ int clamped(int place, int low, int high) { return max(low, min(place, high)); }
 
-__global__ void head_rows(const half* q, const int* index, half* out, int H, int S, int D, int G) {
+__global__ void head_rows(const half* q, const int* index, const int* lengths, half* out, int H, int S, int D, int G) {
     __shared__ half tiles[2][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x >> 5, head = blockIdx.x / G;
     float sum[2][4] = {};
@@ -96,6 +96,11 @@ __global__ void head_rows(const half* q, const int* index, half* out, int H, int
     }
     const float peak = fmaxf(fabsf(sum[0][0]), fmaxf(fabsf(sum[1][0]), fabsf(sum[0][1])));
     const float weight = 1.0f / peak;
+    const int length = lengths[head];
+    const float gap = peak - sum[1][2];
+    sum[1][2] += gap / length;
+    sum[1][3] += gap * (peak - sum[1][2]);
+    out[warp] = tiles[1][lane - now];
     Rule all{0.0f, 0.0f};
     for (int w = 0; w < TEAMS; ++w) all = joined(all, rules[w]);
     for (int mask = 1; mask < 4; mask *= 2) sum[0][0] += __shfl_xor_sync(0xffffffffu, sum[0][0], mask);
@@ -188,6 +193,9 @@ LAYOUT_MISTAKES = {
     "stage": ("now ^ 1", "now", "the wrong stage of a double buffer is used"),
     "sums in half": ("float sum[2]", "half sum[2]", "accumulated in half precision"),
     "running value": ("joined(all, rules[w])", "rules[w]", "is overwritten and forgotten"),
+    "new value": ("gap * (peak - sum[1][2])", "gap * gap", "an old value is used"),
+    "distance": ("lane - now]", "lane - 1]", "in place of"),
+    "table": ("length = lengths[head]", "length = S", "is ignored, nothing reads it"),
     "same member": ("left.beta1 + right.beta1", "right.beta1", "part of the other operand is left"),
     "factors of terms": (
         "rule.beta1 * first + rule.beta2 * second",
