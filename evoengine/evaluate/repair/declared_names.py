@@ -133,12 +133,24 @@ class DeclaredNames:
         return max(fitting, key=lambda item: item.position, default=None)
 
     def visible(self, position: int) -> list[DeclaredName]:
-        """The variables that can be used at `position`, the last declared first."""
+        """The variables that can be used at `position`, the last declared first; one has no value
+        in its own first value.
+        """
         found: dict[str, DeclaredName] = {}
-        for item in self.all:
-            if item.position < position <= item.last:
+        for item, begins in zip(self.all, self._begins, strict=True):
+            if begins < position <= item.last:
                 found[item.name] = item
         return sorted(found.values(), key=lambda item: -item.position)
+
+    @cached_property
+    def _begins(self) -> tuple[int, ...]:
+        """Of each variable the last token before it has a value."""
+        return tuple(
+            self.extents.last_of(item.position + 1, 0)
+            if item.position >= 0 and self.tokens.text(item.position + 1) == "="
+            else item.position
+            for item in self.all
+        )
 
     def _found(self) -> Iterator[DeclaredName]:
         for name in self.macros:

@@ -80,3 +80,11 @@ def test_statements_and_conditions_are_whole() -> None:
     assert "__syncthreads();" in statements
     conditions = {code.tokens.source(*pair) for pair in code.conditions}
     assert {"c < C", "lane == 0", "step > 0"} <= conditions
+
+
+def test_no_change_reads_a_variable_in_its_own_first_value() -> None:
+    code = code_of(candidate())
+    start = code.source.index("float value = x[") - code.offset + len("float value = ")
+    first, _ = code.token_places(start, start + 1) or (0, 0)
+    assert "value" not in {item.name for item in code.visible(first, "float")}
+    assert "value" in {item.name for item in code.visible(first + 20, "float")}
