@@ -37,5 +37,6 @@ def _is_assigned(code: KernelCode, place: int) -> bool:
     """Whether a variable is given another value there, or a member or an element of it."""
     tokens = code.tokens
     while tokens.text(place + 1) in (".", "["):
-        place = place + 2 if tokens.text(place + 1) == "." else tokens.partners[place + 1]
+        is_member = tokens.text(place + 1) == "."
+        place = place + 2 if is_member else tokens.partners.get(place + 1, place + 1)
     return tokens.text(place + 1) in ASSIGNMENTS

@@ -130,6 +130,8 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     yield from plan_value_changes(candidate.source[:end])
     yield from launch_changes(candidate.source[:end], candidate.source[end:])
     code = kernel_code(candidate)
+    if not code.tokens.is_balanced:
+        return  # macros hold brackets of their own: what belongs together cannot be told
     found = [change for changes in _CODE_CHANGES for change in changes(code)]
     yield from found
     yield from alike_changes(code, found)

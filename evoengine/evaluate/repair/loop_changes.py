@@ -130,7 +130,7 @@ def _guards(code: KernelCode, loop: int) -> Iterator[SourceChange]:
     tokens, (first, last) = code.tokens, _body(code, loop)
     text = tokens.source(first, last)
     step = code.loop_variable(loop + 2)
-    if not step or not re.search(rf"__shfl_(up|down)_sync|\[[^\]]*[-+] *{step}\b", text):
+    if not step or not re.search(rf"__shfl_(up|down)_sync|\[[^\]]*[-+] *{re.escape(step)}\b", text):
         return
     lanes = [item.name for item in code.visible(first, "int") if _LANE.fullmatch(item.name)]
     for lane in [*[one for one in lanes if one != step][:_MOST_LANES], "threadIdx.x"]:

@@ -131,6 +131,16 @@ class TokenList:
                 open_ones.append(position)
         return tuple(found)
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every bracket has its partner."""
+        brackets = {*OPENING, *OPENING.values()}
+        return all(
+            position in self.partners
+            for position, token in enumerate(self.tokens)
+            if token.kind == "sign" and token.text in brackets
+        )
+
     def line(self, position: int) -> int:
         """The line of a token, from 1."""
         return self.code.count("\n", 0, self.tokens[position].start) + 1

@@ -63,3 +63,15 @@ def test_a_kernel_whose_parameters_are_unknown_is_not_launched() -> None:
     source = SOURCE.replace(CLEAR, "").replace("float* out, int count", "float* to, int count")
     kinds = {change.kind for change, _ in ordered_changes(kernel_file.parse(source))}
     assert "launch missing" not in kinds
+
+
+def test_a_kernel_whose_macros_hold_brackets_has_changes_of_its_plan_alone() -> None:
+    source = SOURCE.replace(
+        "if (i < count) out[i] = 0.0f;", "if (i < count) OPEN if (i >= 0) OPEN out[i] = 0.0f; } }"
+    )
+    found = kernel_file.parse(
+        source.replace("__global__ void clear", "#define OPEN {\n//\n__global__ void clear")
+    )
+    begin = found.source.index("*/")
+    changes = [change for change, _ in ordered_changes(found)]
+    assert changes and all(change.start < begin for change in changes)
