@@ -20,14 +20,18 @@ LEGEND = (
 
 
 def forensics_section(found: Forensics) -> RenderableType:
-    """Each diagnosis with its evidence, most telling first, and the map of the error."""
-    parts: list[RenderableType] = [Text(_head(found), style="bold")]
+    """Each diagnosis with its evidence, most telling first, and the map of the error. A fault has
+    no outputs that were compared, and so no shares.
+    """
+    has_shares = any(item.kind is not DiagnosisKind.changed_source for item in found.diagnoses)
+    parts: list[RenderableType] = [Text(_head(found, has_shares), style="bold")]
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", no_wrap=True)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for item in found.diagnoses:
-        share = "" if item.kind is DiagnosisKind.fault else f"{item.share:.0%}"
+        is_fault = item.kind is DiagnosisKind.fault
+        share = "" if is_fault or not has_shares else f"{item.share:.0%}"
         table.add_row(share, item.kind.value, Text(format.printable(_words(item))))
     if found.diagnoses:
         parts.append(table)
@@ -40,9 +44,10 @@ def forensics_section(found: Forensics) -> RenderableType:
     return Group(*parts)
 
 
-def _head(found: Forensics) -> str:
+def _head(found: Forensics, has_shares: bool) -> str:
     where = f": {found.output}, {found.distribution} inputs" if found.output else ""
-    return format.printable(f"what is wrong in {found.case}{where} (share of the wrong elements)")
+    of_what = " (share of the wrong elements)" if has_shares else ""
+    return format.printable(f"what is wrong in {found.case}{where}{of_what}")
 
 
 def _words(item: Diagnosis) -> str:

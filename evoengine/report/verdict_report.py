@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evoengine.records import Environment, Status
+from evoengine.records import DiagnosisKind, Environment, Forensics, Status
 from evoengine.report import format
 from evoengine.report.case_tables import (
     activity_lines,
@@ -24,14 +24,21 @@ from evoengine.report.search_remark import STOPPED_EARLY
 from evoengine.report.table_notes import COMBINATION, MODELLED, bound_notes, latency_notes
 
 
+def _beside_reason(row: VerdictFigures) -> Forensics | None:
+    """What was found out beside what the reason has: of a fault the change that mends it."""
+    if row.forensics is None or row.status is not Status.fault:
+        return row.forensics
+    others = [one for one in row.forensics.diagnoses if one.kind is not DiagnosisKind.fault]
+    return row.forensics.model_copy(update={"diagnoses": tuple(others)}) if others else None
+
+
 def verdict_report(row: VerdictFigures) -> RenderableType:
     """One verdict in full: status, errors of every case, times, resources, environment."""
     parts: list[RenderableType] = [_verdict_head(row)]
     if any(case.input_sets for case in row.cases):
         parts.append(section(checks_table(row.cases)))
-    # the reason and the detail have all that is known of a fault
-    if row.forensics is not None and row.status is not Status.fault:
-        parts.append(section(forensics_section(row.forensics)))
+    if (found_out := _beside_reason(row)) is not None:
+        parts.append(section(forensics_section(found_out)))
     if any(case.checked_for for case in row.cases):
         parts.append(section(checked_mode_table(row.cases)))
     if any(case.hot_us for case in row.cases):

@@ -222,6 +222,26 @@ def test_a_case_that_ended_before_anything_was_compared_has_no_row_of_a_comparis
     assert "checked mode" in text and "4 of 8" in text
 
 
+def test_the_change_that_mends_a_fault_is_shown_and_the_reason_is_not_repeated() -> None:
+    from evoengine.records import CaseCheck, Diagnosis, DiagnosisKind, Forensics, Status
+
+    check = CaseCheck(case="rows", hidden=False, ok=False, sets=())
+    fault = Diagnosis(kind=DiagnosisKind.fault, sentence="race: no barrier", share=0.0)
+    change = Diagnosis(kind=DiagnosisKind.changed_source, sentence="Line 7: with it", share=1.0)
+
+    def shown(*diagnoses: Diagnosis) -> str:
+        found = Forensics(case="rows", diagnoses=diagnoses)
+        verdict = Verdict(
+            status=Status.fault, reason="race: no barrier", checks=(check,), forensics=found
+        )
+        return show(verdict_report(verdict_row(verdict, "k", {}, None)), 120)
+
+    text = shown(change, fault)
+    assert "what is wrong in rows\n" in text and "Line 7: with it" in text
+    assert text.count("race: no barrier") == 1 and "%" not in text
+    assert "what is wrong" not in shown(fault)
+
+
 def test_before_the_start_the_screen_says_what_is_starting() -> None:
     clock = Clock()
     board = Board(clock)

@@ -17,6 +17,10 @@ FIRST_FINDINGS = 2  # the others say where and when it is wrong
 KIND_TOLD, OPERAND_TOLD = 2.5, 2.5  # how much likelier a change is of which the findings speak
 # A fault says where: a change in its lines, or of its array, is so much likelier.
 LINE_TOLD, ARRAY_TOLD = 2.0, 4.0
+# Where it says that a barrier is missing, one near its lines is, or the stage is the wrong one:
+# those are tried first. A kernel has a place for a barrier behind each statement, so that one
+# of them alone is unlikely.
+STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
 
 # words of a finding, and the begins of the kinds that mend what it says
 _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
@@ -124,6 +128,7 @@ class ToldChanges:
 
     def __init__(self, code: KernelCode, sentences: Sequence[str]) -> None:
         self._code = code
+        self._lacks_barrier = False
         first = sentences[0] if sentences else ""
         if _FAULT.match(first):
             self._kinds = tuple(
@@ -131,6 +136,7 @@ class ToldChanges:
             )
             self._lines = frozenset(map(int, _FAULT_LINE.findall(first)))
             self._arrays = frozenset(_FAULT_ARRAY.findall(first)) - {"shared"}
+            self._lacks_barrier = "no __sync" in first
             self._operands = frozenset[str]()
             return
         said = " ".join(sentences[:FIRST_FINDINGS])
@@ -143,6 +149,11 @@ class ToldChanges:
         without the findings.
         """
         odds = KIND_TOLD if kind.startswith(self._kinds) else 1.0
+        if self._lacks_barrier and kind.startswith("other stage"):
+            return STAGE_TOLD
+        if self._lacks_barrier and kind.startswith("barrier missing"):
+            away = min(map(self._lines_away, statements), default=BARRIER_LINES + 1)
+            return BARRIER_TOLD / (1 + away) if away <= BARRIER_LINES else odds
         if self._lines or self._arrays:
             return odds * max(map(self._odds_of_fault, statements), default=1.0)
         return odds * (OPERAND_TOLD if any(map(self._reads_operand, statements)) else 1.0)
@@ -155,6 +166,13 @@ class ToldChanges:
             return ARRAY_TOLD
         is_told = any(self._line(place) in self._lines for place in (first, last))
         return LINE_TOLD if is_told else 1.0
+
+    def _lines_away(self, statement: int) -> int:
+        """How many lines are between the end of a statement and the nearest line of the fault."""
+        if statement < 0:
+            return BARRIER_LINES + 1
+        end = self._line(self._code.extents.statement(statement)[1])
+        return min((abs(end - line) for line in self._lines), default=BARRIER_LINES + 1)
 
     def _line(self, place: int) -> int:
         """The line of a token in the whole source."""

@@ -154,3 +154,19 @@ def test_a_race_speaks_for_barriers() -> None:
     candidate, _ = wrong_kernel("group_norm_weight_of_group")
     told = ToldChanges(kernel_code(candidate), ["race: no __syncthreads() between two lines"])
     assert told.odds("barrier missing", []) > told.odds("sign", []) == 1.0
+
+
+def test_a_barrier_near_the_lines_of_a_race_comes_before_all_else_but_the_other_stage() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    code = kernel_code(candidate)
+    changes = [change for change, _ in ordered_changes(candidate)]
+    barriers = [change for change in changes if change.kind == "barrier missing"]
+    near, far = barriers[0], max(barriers, key=lambda one: abs(one.start - barriers[0].start))
+    line = candidate.source.count("\n", 0, near.start) + 1
+    told = ToldChanges(
+        code, [f"race: no __syncthreads() between the write at line {line} and the read"]
+    )
+    effects = ChangeEffects(code)
+    close, distant = (told.odds("barrier missing", effects.statements(one)) for one in (near, far))
+    assert close > 10 * distant
+    assert told.odds("other stage of a buffer", []) > told.odds("sign", [])
