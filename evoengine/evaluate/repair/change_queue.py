@@ -10,7 +10,7 @@ from evoengine.evaluate.repair.change_effects import ChangeEffects
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
-from evoengine.evaluate.repair.told_changes import ToldChanges
+from evoengine.evaluate.repair.told_changes import told_by
 from evoengine.records import CaseCheck
 
 FIRST_TOGETHER, MOST_TOGETHER = 24, 96  # changes in one compilation; the first ones are likely
@@ -47,7 +47,7 @@ class ChangeQueue:
     def __init__(self, candidate: Candidate, told: Sequence[str] = ()) -> None:
         """`told` are the sentences of the verdict's findings, the most telling first."""
         self._code = kernel_code(candidate)
-        self._told = ToldChanges(self._code, told)
+        self._told = told_by(self._code, told)
         self._effects = ChangeEffects(self._code)
         self._unchanged: CaseCheck | None = None
         self._together = FIRST_TOGETHER

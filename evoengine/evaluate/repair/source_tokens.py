@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -130,6 +130,10 @@ class TokenList:
             if is_paired and _opens(token):
                 open_ones.append(position)
         return tuple(found)
+
+    def has_any(self, first: int, last: int, texts: Set[str]) -> bool:
+        """Whether one of the tokens `first` to `last` is one of `texts`."""
+        return any(self.text(place) in texts for place in range(first, last + 1))
 
     @property
     def is_balanced(self) -> bool:

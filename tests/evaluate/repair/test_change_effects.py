@@ -11,7 +11,7 @@ from evoengine.evaluate.repair.change_effects import ChangeEffect, ChangeEffects
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.told_changes import ToldChanges
+from evoengine.evaluate.repair.told_changes import told_by
 from evoengine.records import CaseCheck
 from tests.evaluate.repair.test_repair_search import set_check
 
@@ -120,7 +120,7 @@ def test_what_findings_say_comes_first() -> None:
     said = (
         "weight[:, None] is taken from another element: the output equals the reference with it so."
     )
-    told, nothing = ToldChanges(code, [said]), ToldChanges(code, ["out is wrong everywhere."])
+    told, nothing = told_by(code, [said]), told_by(code, ["out is wrong everywhere."])
     effects = ChangeEffects(code)
     changes = [change for change, _ in ordered_changes(candidate)]
     start = candidate.source.index("weight[blockIdx.x]")
@@ -146,13 +146,13 @@ def test_what_a_fault_names_comes_first(said: str, likelier: bool) -> None:
     start = candidate.source.index("weight[blockIdx.x]")
     (reads,) = ChangeEffects(code).statements(next(one for one in changes if one.start == start))
     line = candidate.source.count("\n", 0, start) + 1
-    told = ToldChanges(code, [said.format(line=line)])
+    told = told_by(code, [said.format(line=line)])
     assert (told.odds("sign", [reads]) > 1.0) == likelier
 
 
 def test_a_race_speaks_for_barriers() -> None:
     candidate, _ = wrong_kernel("group_norm_weight_of_group")
-    told = ToldChanges(kernel_code(candidate), ["race: no __syncthreads() between two lines"])
+    told = told_by(kernel_code(candidate), ["race: no __syncthreads() between two lines"])
     assert told.odds("barrier missing", []) > told.odds("sign", []) == 1.0
 
 
@@ -163,7 +163,7 @@ def test_a_barrier_near_the_lines_of_a_race_comes_before_all_else_but_the_other_
     barriers = [change for change in changes if change.kind == "barrier missing"]
     near, far = barriers[0], max(barriers, key=lambda one: abs(one.start - barriers[0].start))
     line = candidate.source.count("\n", 0, near.start) + 1
-    told = ToldChanges(
+    told = told_by(
         code, [f"race: no __syncthreads() between the write at line {line} and the read"]
     )
     effects = ChangeEffects(code)

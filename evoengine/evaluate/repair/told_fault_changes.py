@@ -1,0 +1,84 @@
+"""What a fault of checked mode says of the change that is missing: lines, array and kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+
+KIND_TOLD = 2.5  # how much likelier a change is of a kind that mends such a fault
+# A fault says where: a change in its lines, or of its array, is so much likelier.
+LINE_TOLD, ARRAY_TOLD = 2.0, 4.0
+# Where it says that a barrier is missing, one near its lines is, or the stage is the wrong one:
+# those are tried first. A kernel has a place for a barrier behind each statement, so that one
+# of them alone is unlikely.
+STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
+
+# by the begin of its sentence, the begins of the kinds that mend it
+_KINDS: dict[str, tuple[str, ...]] = {
+    "race": ("barrier", "other stage", "statements exchanged", "condition", "atomic", "row of"),
+    "uninitialised": (
+        *("barrier", "reset", "bound", "range", "end of", "number", "launch", "scratch"),
+    ),
+    "async copy": ("too many copies", "other stage", "barrier", "term", "index of"),
+    "out of bounds": (
+        *("bound", "condition", "comparison", "grid", "limit", "mask", "term too many"),
+    ),
+    "misaligned": (),
+    "divergent barrier": ("statements", "return", "condition", "moved"),
+}
+_FAULT = re.compile(rf"({'|'.join(_KINDS)})\b")
+_LINE = re.compile(r"\bline (\d+)")
+_ARRAY = re.compile(r"\b([A-Za-z_]\w*)(?: \(shared)?\+\d")
+
+
+def is_fault(sentence: str) -> bool:
+    """Whether a finding is a fault of checked mode."""
+    return _FAULT.match(sentence) is not None
+
+
+class ToldFault:
+    """What the sentence of a fault says of the changes of one kernel."""
+
+    def __init__(self, code: KernelCode, sentence: str) -> None:
+        begin = _FAULT.match(sentence)
+        self._code = code
+        self._first_line = code.source.count("\n", 0, code.offset)
+        self._kinds = _KINDS[begin[1]] if begin else ()
+        self._lines = frozenset(map(int, _LINE.findall(sentence)))
+        self._arrays = frozenset(_ARRAY.findall(sentence)) - {"shared"}
+        self._lacks_barrier = "no __sync" in sentence
+        self._ends: dict[int, tuple[int, int]] = {}  # of statements, the lines
+
+    def odds(self, kind: str, statements: Sequence[int]) -> float:
+        """As ToldChanges.odds."""
+        odds = KIND_TOLD if kind.startswith(self._kinds) else 1.0
+        if self._lacks_barrier and kind.startswith("other stage"):
+            return STAGE_TOLD
+        if self._lacks_barrier and kind.startswith("barrier missing"):
+            away = min(map(self._lines_away, statements), default=BARRIER_LINES + 1)
+            return BARRIER_TOLD / (1 + away) if away <= BARRIER_LINES else odds
+        return odds * max(map(self._odds_of, statements), default=1.0)
+
+    def _odds_of(self, statement: int) -> float:
+        if statement < 0:
+            return 1.0
+        first, last = self._code.extents.statement(statement)
+        if self._code.tokens.has_any(first, last, self._arrays):
+            return ARRAY_TOLD
+        return 1.0 if self._lines.isdisjoint(self._lines_of(statement)) else LINE_TOLD
+
+    def _lines_away(self, statement: int) -> int:
+        """How many lines are between the end of a statement and the nearest line of the fault."""
+        if statement < 0:
+            return BARRIER_LINES + 1
+        _, end = self._lines_of(statement)
+        return min((abs(end - line) for line in self._lines), default=BARRIER_LINES + 1)
+
+    def _lines_of(self, statement: int) -> tuple[int, int]:
+        """The first and the last line of a statement in the whole source."""
+        if statement not in self._ends:
+            first, last = map(self._code.tokens.line, self._code.extents.statement(statement))
+            self._ends[statement] = self._first_line + first, self._first_line + last
+        return self._ends[statement]
