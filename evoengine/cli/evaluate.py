@@ -36,6 +36,15 @@ def evaluate(
             " 20 s on a GPU and 40 s on the emulator; 0 leaves it out.",
         ),
     ] = None,
+    like: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KERNEL.cu",
+            help="A kernel of the task that is right and from which KERNEL was made: what it has in"
+            " place of what is wrong is tried first; by default the task's starting kernels;"
+            " repeatable.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
     """Judge one kernel: errors of every case, resources, times against the fastest baseline
@@ -60,10 +69,11 @@ def evaluate(
     file, candidate = kernel_options.read_tuned(kernel, path, chosen or [])
     used = find_device(device, loaded)
     checks = parse_checks(check, used)
+    likes = kernel_options.kernels_like(like, loaded, path, candidate)
     if used.brief:
         output.say(f"note: {used.brief}")
     verdict = asyncio.run(
-        evaluate_once(loaded, path, candidate, used, checks, output.progress(), repair)
+        evaluate_once(loaded, path, candidate, used, checks, output.progress(), repair, likes)
     )
     row = verdict_row(verdict, file.stem, candidate.tunables, loaded.target)
     if error_map is not None:

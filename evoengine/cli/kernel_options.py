@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from evoengine.candidate.kernel_file import Candidate
+    from evoengine.task.schema import Task
 
 Kernel = Annotated[
     str,
@@ -44,6 +45,20 @@ def read_tuned(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, C
                 " search would try it"
             )
     return file, tuned
+
+
+def kernels_like(
+    named: list[str] | None, task: Task, task_path: Path, candidate: Candidate
+) -> list[Candidate]:
+    """The kernels that `--like` names, by default the task's starting kernels, without `candidate`;
+    raises CandidateError and UsageError.
+    """
+    from evoengine.candidate import kernel_file
+    from evoengine.paths import find_kernel
+
+    files = [find_kernel(name, task_path.parent) for name in named or task.seeds_from]
+    kernels = [kernel_file.read(file) for file in files]
+    return [kernel for kernel in kernels if kernel.source != candidate.source]
 
 
 def _setting(text: str) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,15 @@ class LocalExecutor:
         stored: StoredBaselines | None = None,
         beside: CheckedBeside | None = None,
         repair_s: float = 0.0,
+        likes: Sequence[Candidate] = (),
     ) -> None:
         """`baselines` maps a case to the baseline to time against; without it, `start` finds the
         fastest of each case, by the times that are `stored` or by timing them.
 
         `clang` compiles for an emulator, which needs no baselines, because it times nothing, and
         works without NVRTC too. `beside` follows the candidates of a GPU in checked mode. In a
-        wrong kernel, `repair_s` is how long the one change is looked for that makes it right.
+        wrong kernel, `repair_s` is how long the one change is looked for that makes it right; what
+        kernels of `likes`, which are right, have in its place comes first.
         """
         self.task = task
         self.task_path = task_path
@@ -83,6 +85,7 @@ class LocalExecutor:
         self.stored = stored
         self.beside = beside
         self.repair_s = repair_s
+        self.likes = likes
         self.compiler = CandidateCompiler(task, nvrtc, clang)
         self._numbers = itertools.count()  # of evaluations, in the order in which they were asked
         self._environment: Environment | None = None
@@ -279,7 +282,8 @@ class LocalExecutor:
         if self.repair_s <= 0 or wrong_inputs(verdict) is None:
             return verdict
         async with nullcontext() if self.beside is None else self.beside.lent() as emulator:
-            search = RepairSearch(Workbench(self.compiler, self.device), limits, emulator)
+            bench = Workbench(self.compiler, self.device)
+            search = RepairSearch(bench, limits, emulator, likes=self.likes)
             return await with_repair(verdict, candidate, search, self.repair_s, progress)
 
     async def race(

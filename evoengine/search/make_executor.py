@@ -41,13 +41,14 @@ def make_executor(
     baselines: Mapping[str, str] | None = None,
     measure_baselines: bool = False,
     repair_s: float = 0.0,
+    likes: Sequence[Candidate] = (),
 ) -> Executor:
     """An executor on `device`, not started yet.
 
     `checks` are those of checked mode, on the emulator or beside a GPU; `baselines` maps a case to
     the baseline to time against, the fastest by default: as stored, or measured anew with
     `measure_baselines`. In a wrong kernel, `repair_s` is how long the one change is looked for that
-    makes it right.
+    makes it right; what kernels of `likes`, which are right, have in its place is tried first.
     """
     if device.is_scripted:
         return ScriptedExecutor(task, SCRIPTED_DEVICE)
@@ -67,6 +68,7 @@ def make_executor(
         stored,
         beside,
         repair_s,
+        likes,
     )
 
 
@@ -109,15 +111,16 @@ async def evaluate_once(
     checks: Sequence[str],
     progress: Progress,
     repair_s: float | None = None,
+    likes: Sequence[Candidate] = (),
 ) -> Verdict:
     """The verdict on one candidate, without a search; raises EvoError.
 
-    `repair_s` is as in make_executor; by default it follows from the device.
+    `repair_s` and `likes` are as in make_executor; the time follows from the device by default.
     """
     if device.is_scripted:
         raise UsageError("--device scripted judges no kernel: its verdicts are drawn at random")
     seconds = repair_seconds(device) if repair_s is None else repair_s
-    executor = make_executor(task, task_path, device, checks, repair_s=seconds)
+    executor = make_executor(task, task_path, device, checks, repair_s=seconds, likes=likes)
     try:
         progress("starting the device")
         for notice in (await executor.start()).notices:

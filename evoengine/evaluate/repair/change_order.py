@@ -9,20 +9,22 @@ too (change_evidence).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.alike_changes import alike_changes
 from evoengine.evaluate.repair.anew_changes import anew_changes
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
-from evoengine.evaluate.repair.change_weights import COUNT_POWER, weight
+from evoengine.evaluate.repair.change_weights import COUNT_POWER, LIKE_WEIGHT, weight
 from evoengine.evaluate.repair.combined_changes import combined_changes
 from evoengine.evaluate.repair.condition_changes import condition_changes
 from evoengine.evaluate.repair.conversion_changes import conversion_changes
 from evoengine.evaluate.repair.coordinate_changes import coordinate_changes
 from evoengine.evaluate.repair.counter_changes import counter_changes
 from evoengine.evaluate.repair.coupled_changes import coupled_changes
+from evoengine.evaluate.repair.difference_changes import AS_A_LIKE_KERNEL, difference_changes
 from evoengine.evaluate.repair.element_changes import element_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
@@ -93,9 +95,13 @@ _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like
 _GENERAL = ("summand missing", "term of another", "factor missing", "factor of another", "times")
 
 
-def ordered_changes(candidate: Candidate) -> list[tuple[SourceChange, float]]:
-    """Every change of a candidate's source once with its likeliness, the most likely first."""
-    changes = _once(candidate, _all(candidate))
+def ordered_changes(
+    candidate: Candidate, likes: Sequence[Candidate] = ()
+) -> list[tuple[SourceChange, float]]:
+    """Every change of a candidate's source once with its likeliness, the most likely first; `likes`
+    are kernels of its task that are right.
+    """
+    changes = _once(candidate, _all(candidate, likes))
     evidence = ChangeEvidence(kernel_code(candidate))
     found = [evidence.of(change) for change in changes]
     classes = [
@@ -104,10 +110,14 @@ def ordered_changes(candidate: Candidate) -> list[tuple[SourceChange, float]]:
     ]
     counts = Counter(classes)
     has_unread = any(item.uses_unused for item in found)
+    of_likes = LIKE_WEIGHT / max(1, sum(bool(change.like) for change in changes)) ** COUNT_POWER
     rated = [
         (
             change,
-            weight(change.kind, item, has_unread, len(change.pieces)) / counts[own] ** COUNT_POWER,
+            of_likes
+            if change.like
+            else weight(change.kind, item, has_unread, len(change.pieces))
+            / counts[own] ** COUNT_POWER,
         )
         for change, item, own in zip(changes, found, classes, strict=True)
     ]
@@ -124,7 +134,9 @@ def kernel_code(candidate: Candidate) -> KernelCode:
     return KernelCode(candidate.source, header_end(candidate), tuple(candidate.tunables))
 
 
-def _all(candidate: Candidate) -> Iterator[SourceChange]:
+def _all(candidate: Candidate, likes: Sequence[Candidate]) -> Iterator[SourceChange]:
+    for like in likes:
+        yield from difference_changes(candidate, like)
     end = header_end(candidate)
     yield from header_changes(candidate.source[:end])
     yield from plan_value_changes(candidate.source[:end])
@@ -148,11 +160,17 @@ def _once(candidate: Candidate, changes: Iterator[SourceChange]) -> list[SourceC
             item.new == old for item, old in zip(change.pieces, olds, strict=True)
         )
         before = found.get(key)
-        is_likelier = before is not None and before.kind.startswith(_GENERAL)
-        is_likelier = is_likelier and change.kind.startswith(_OF_LIKE)
-        if not changes_nothing and (before is None or is_likelier):
-            found[key] = change
+        if changes_nothing or (before is not None and not _says_more(change, before)):
+            continue
+        found[key] = replace(change, like=before.like) if before and before.like else change
     return list(found.values())
+
+
+def _says_more(change: SourceChange, before: SourceChange) -> bool:
+    """Whether the kind of a change says more of what it mends than that of an equal one."""
+    if before.kind == AS_A_LIKE_KERNEL:
+        return change.kind != AS_A_LIKE_KERNEL
+    return before.kind.startswith(_GENERAL) and change.kind.startswith(_OF_LIKE)
 
 
 def _trimmed(change: SourceChange, old: str) -> tuple[int, str, int]:

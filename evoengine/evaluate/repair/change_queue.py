@@ -44,15 +44,22 @@ class _Waiting:
 class ChangeQueue:
     """Hands out changes that are compiled together, the likeliest first."""
 
-    def __init__(self, candidate: Candidate, told: Sequence[str] = ()) -> None:
-        """`told` are the sentences of the verdict's findings, the most telling first."""
+    def __init__(
+        self,
+        candidate: Candidate,
+        told: Sequence[str] = (),
+        likes: Sequence[Candidate] = (),
+    ) -> None:
+        """`told` are the sentences of the verdict's findings, the most telling first; `likes` are
+        kernels of its task that are right.
+        """
         self._code = kernel_code(candidate)
         self._told = told_by(self._code, told)
         self._effects = ChangeEffects(self._code)
         self._unchanged: CaseCheck | None = None
         self._together = FIRST_TOGETHER
         self._alone: list[SourceChange] = []  # that come before the next ones which share a code
-        self._left = [self._waiting(*item) for item in ordered_changes(candidate)]
+        self._left = [self._waiting(*item) for item in ordered_changes(candidate, likes)]
 
     def __len__(self) -> int:
         return len(self._left)

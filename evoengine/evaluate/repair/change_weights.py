@@ -18,6 +18,8 @@ COUNT_POWER = 0.8
 FAMILIAR, UNREAD_LEFT, RARE, SEVERAL = 0.37, 0.26, 0.64, 1.6
 READS_UNREAD = 3.5  # where the kernel has a variable that nothing reads
 LEAVES_UNREAD = 0.14  # likewise, of a change that does not read it
+# Of changes that make a kernel more like one that is right, all together: before any other kind
+LIKE_WEIGHT = 400.0
 
 WEIGHTS: dict[str, float] = {
     "grid rounded down": 19.0,

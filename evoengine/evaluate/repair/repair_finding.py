@@ -80,10 +80,11 @@ def _sentence(
     text = ChangedText(change, candidate.source[change.start : change.end], place, (old, new))
     more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
     first = known.diagnoses[0].kind if known is not None and known.diagnoses else None
+    alike = f", as {change.like} has it," if change.like else ""
     followed = ", and no access is at fault" if first is DiagnosisKind.fault else ""
     return (
         f"Line {change.line(candidate.source)}: with {quoted(new)} in place of {quoted(old)}"
-        f"{_along(candidate, change)} every output of every case is right{followed}{more}:"
+        f"{alike}{_along(candidate, change)} every output of every case is right{followed}{more}:"
         f" {meaning(text)}{_effect(known)}."
     )
 

@@ -76,10 +76,13 @@ class RepairSearch:
         limits: DeviceLimits,
         emulator: Workbench | None = None,
         clock: Callable[[], float] = time.monotonic,
+        likes: Sequence[Candidate] = (),
     ) -> None:
         """`judge` decides whether a changed kernel is right; `emulator` is beside a GPU, `limits`
-        are that GPU's.
+        are that GPU's. `likes` are kernels of the task that are right: where a candidate differs
+        from one that is like it, what that one has is tried first.
         """
+        self.likes = likes
         self.limits = limits
         self.clock = clock
         self.bench = judge  # where changes are tried
@@ -252,7 +255,7 @@ class _Walk:
         self._began = self._clock()
         self._ends = self._began + seconds
         self._compiler = ChangeCompiler(candidate, wrong.case, search.bench.compiler, search.limits)
-        self._queue = ChangeQueue(candidate, told)
+        self._queue = ChangeQueue(candidate, told, search.likes)
         self.found.known = len(self._queue)
 
     async def run(self) -> None:

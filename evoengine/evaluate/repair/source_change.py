@@ -11,7 +11,8 @@ class SourceChange:
 
     `kind` says what sort of mistake it mends; change_weights.WEIGHTS has the likely ones, and
     change_meaning the words for each. A mistake that was written down in several places is mended
-    in all of them: `others` do not overlap with it, nor with one another.
+    in all of them: `others` do not overlap with it, nor with one another. `like` is the name of a
+    kernel that is right and has what is `new`.
     """
 
     start: int
@@ -19,6 +20,7 @@ class SourceChange:
     new: str
     kind: str
     others: tuple[SourceChange, ...] = ()  # made along with it, at other places
+    like: str = ""
 
     @property
     def pieces(self) -> tuple[SourceChange, ...]:
