@@ -327,10 +327,12 @@ class SearchBar:
     """What a verdict of a search is for: to find out whether a candidate takes a place.
 
     `score` is that of the last elite of a tier all of whose places are held; without it the verdict
-    is never coarse.
+    is never coarse. `parents` are kernels that are right and that the candidate was made from: in a
+    wrong one, the place where it differs from them that makes it wrong is looked for.
     """
 
     score: float | None = None
+    parents: tuple[Candidate, ...] = ()
 
 
 class ActivityReport(Frozen):

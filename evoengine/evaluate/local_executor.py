@@ -43,6 +43,9 @@ from evoengine.protocols import (
 from evoengine.records import AuditReport, Environment, Interval, Race, RaceResult, Status, Verdict
 from evoengine.task.schema import Task
 
+# Of a wrong candidate of a search, in which the edit of its parents that makes it wrong is looked
+# for: an emulator compiles and launches some fifty such edits in that time.
+PARENTS_S = 4.0
 TRIAL_FILE_NAME = "kernel.cu"  # in exported files and in prompts
 NOT_STARTED = "the executor was asked for a verdict before it was started"
 NO_GPU = "no kernel runs on a GPU here: times are modelled"
@@ -214,7 +217,8 @@ class LocalExecutor:
         report = await self._with_fault(report, candidate, progress)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         verdict = verdict.model_copy(update={"checked_problem": problem})
-        verdict = await self._repaired(verdict, candidate, limits, progress)
+        parents = search.parents if search else ()
+        verdict = await self._repaired(verdict, candidate, limits, progress, parents)
         verdict = _with_user_file_name(verdict, candidate)
         return self._finish(
             verdict, started, compiled, {**phases_s, **report.phases_s, **verdict.phases_s}
@@ -276,15 +280,28 @@ class LocalExecutor:
         return found.model_copy(update={"phases_s": waited})
 
     async def _repaired(
-        self, verdict: Verdict, candidate: Candidate, limits: DeviceLimits, progress: Progress
+        self,
+        verdict: Verdict,
+        candidate: Candidate,
+        limits: DeviceLimits,
+        progress: Progress,
+        parents: Sequence[Candidate],
     ) -> Verdict:
-        """`verdict` with the change that makes a wrong candidate right, if it is looked for."""
-        if self.repair_s <= 0 or wrong_inputs(verdict) is None:
+        """`verdict` with the change that makes a wrong candidate right, if it is looked for. In a
+        search that is one of its differences from its parents, where an emulator can tell.
+        """
+        if wrong_inputs(verdict) is None:
             return verdict
+        is_emulated = self.clang is not None or self.beside is not None
+        of_parents = self.repair_s <= 0 and bool(parents) and is_emulated
+        seconds = PARENTS_S if of_parents else self.repair_s
+        if seconds <= 0:
+            return verdict
+        likes = parents if of_parents else self.likes
         async with nullcontext() if self.beside is None else self.beside.lent() as emulator:
             bench = Workbench(self.compiler, self.device)
-            search = RepairSearch(bench, limits, emulator, likes=self.likes)
-            return await with_repair(verdict, candidate, search, self.repair_s, progress)
+            search = RepairSearch(bench, limits, emulator, likes=likes, only_likes=of_parents)
+            return await with_repair(verdict, candidate, search, seconds, progress)
 
     async def race(
         self, newcomer: Candidate, holder: Candidate, score: Interval, progress: Progress

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from evoengine.candidate.kernel_file import Candidate
 from evoengine.digest import digest
 from evoengine.errors import CandidateError
 from evoengine.population.elites import Population
@@ -24,7 +25,11 @@ from evoengine.records import Outcome, Proposal, Status, Verdict
 from evoengine.search.candidate_keys import CandidateKeys, exact_key
 from evoengine.search.settled_trials import SettledTrial
 from evoengine.search.shared_verdicts import SharedVerdicts
-from evoengine.search.trial_candidate import candidate_of, stored_proposal
+from evoengine.search.trial_candidate import (
+    candidate_of,
+    stored_first_verdict,
+    stored_proposal,
+)
 
 WAITING = "waiting for the verdict on trial {}, which has the same candidate"
 
@@ -121,8 +126,21 @@ class TrialVerdicts:
         return await self._shared.get_or_evaluate(
             _judged_as(proposal, bar),
             trial,
-            partial(self._executor.evaluate, candidate, progress, search=SearchBar(bar)),
+            partial(
+                self._executor.evaluate,
+                candidate,
+                progress,
+                search=SearchBar(bar, self._right_parents(proposal)),
+            ),
             on_wait=lambda other: progress(WAITING.format(other)),
+        )
+
+    def _right_parents(self, proposal: Proposal) -> tuple[Candidate, ...]:
+        """The parents of a proposal whose first verdict is correct."""
+        return tuple(
+            candidate_of(parent, stored_proposal(self._store, parent))
+            for parent in proposal.parents
+            if stored_first_verdict(self._store, parent).status is Status.correct
         )
 
     async def verification(self, trial: int, proposal: Proposal) -> Verdict:
@@ -155,5 +173,7 @@ class TrialVerdicts:
 
 
 def _judged_as(proposal: Proposal, bar: float | None) -> str:
-    """Equal for candidates whose first verdict is the same: the bar decides when timing stops."""
-    return f"{exact_key(proposal)} {bar!r}"
+    """Equal for candidates whose first verdict is the same: the bar decides when timing stops, and
+    parents what is found out about a wrong one.
+    """
+    return f"{exact_key(proposal)} {bar!r} {proposal.parents}"

@@ -9,8 +9,9 @@ too (change_evidence).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.alike_changes import alike_changes
@@ -96,12 +97,13 @@ _GENERAL = ("summand missing", "term of another", "factor missing", "factor of a
 
 
 def ordered_changes(
-    candidate: Candidate, likes: Sequence[Candidate] = ()
+    candidate: Candidate, likes: Sequence[Candidate] = (), only_likes: bool = False
 ) -> list[tuple[SourceChange, float]]:
     """Every change of a candidate's source once with its likeliness, the most likely first; `likes`
-    are kernels of its task that are right.
+    are kernels of its task that are right, and with `only_likes` their changes are all.
     """
-    changes = _once(candidate, _all(candidate, likes))
+    of_likes = [change for like in likes for change in difference_changes(candidate, like)]
+    changes = _once(candidate, of_likes if only_likes else chain(of_likes, _all(candidate)))
     evidence = ChangeEvidence(kernel_code(candidate))
     found = [evidence.of(change) for change in changes]
     classes = [
@@ -110,11 +112,11 @@ def ordered_changes(
     ]
     counts = Counter(classes)
     has_unread = any(item.uses_unused for item in found)
-    of_likes = LIKE_WEIGHT / max(1, sum(bool(change.like) for change in changes)) ** COUNT_POWER
+    likeliness_of_likes = LIKE_WEIGHT / max(1, len(of_likes)) ** COUNT_POWER
     rated = [
         (
             change,
-            of_likes
+            likeliness_of_likes
             if change.like
             else weight(change.kind, item, has_unread, len(change.pieces))
             / counts[own] ** COUNT_POWER,
@@ -134,9 +136,7 @@ def kernel_code(candidate: Candidate) -> KernelCode:
     return KernelCode(candidate.source, header_end(candidate), tuple(candidate.tunables))
 
 
-def _all(candidate: Candidate, likes: Sequence[Candidate]) -> Iterator[SourceChange]:
-    for like in likes:
-        yield from difference_changes(candidate, like)
+def _all(candidate: Candidate) -> Iterator[SourceChange]:
     end = header_end(candidate)
     yield from header_changes(candidate.source[:end])
     yield from plan_value_changes(candidate.source[:end])
@@ -150,7 +150,7 @@ def _all(candidate: Candidate, likes: Sequence[Candidate]) -> Iterator[SourceCha
     yield from equal_arguments(code, found)
 
 
-def _once(candidate: Candidate, changes: Iterator[SourceChange]) -> list[SourceChange]:
+def _once(candidate: Candidate, changes: Iterable[SourceChange]) -> list[SourceChange]:
     """The changes without those that write the same program as one before."""
     found: dict[tuple[tuple[int, str, int], ...], SourceChange] = {}
     for change in changes:

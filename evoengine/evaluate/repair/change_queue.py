@@ -49,9 +49,10 @@ class ChangeQueue:
         candidate: Candidate,
         told: Sequence[str] = (),
         likes: Sequence[Candidate] = (),
+        only_likes: bool = False,
     ) -> None:
         """`told` are the sentences of the verdict's findings, the most telling first; `likes` are
-        kernels of its task that are right.
+        kernels of its task that are right, and with `only_likes` no change is tried that none has.
         """
         self._code = kernel_code(candidate)
         self._told = told_by(self._code, told)
@@ -59,7 +60,8 @@ class ChangeQueue:
         self._unchanged: CaseCheck | None = None
         self._together = FIRST_TOGETHER
         self._alone: list[SourceChange] = []  # that come before the next ones which share a code
-        self._left = [self._waiting(*item) for item in ordered_changes(candidate, likes)]
+        ordered = ordered_changes(candidate, likes, only_likes)
+        self._left = [self._waiting(*item) for item in ordered]
 
     def __len__(self) -> int:
         return len(self._left)

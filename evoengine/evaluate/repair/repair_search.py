@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
+from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.cheap_case import first_wrong, is_small_enough, smaller_cases
 from evoengine.evaluate.repair.repair_job import (
@@ -77,12 +78,15 @@ class RepairSearch:
         emulator: Workbench | None = None,
         clock: Callable[[], float] = time.monotonic,
         likes: Sequence[Candidate] = (),
+        only_likes: bool = False,
     ) -> None:
         """`judge` decides whether a changed kernel is right; `emulator` is beside a GPU, `limits`
         are that GPU's. `likes` are kernels of the task that are right: where a candidate differs
-        from one that is like it, what that one has is tried first.
+        from one that is like it, what that one has is tried first; with `only_likes` nothing else,
+        and only where an emulator tries it.
         """
         self.likes = likes
+        self.only_likes = only_likes
         self.limits = limits
         self.clock = clock
         self.bench = judge  # where changes are tried
@@ -102,6 +106,8 @@ class RepairSearch:
         `seconds`; those of which the findings `told` speak come first. Raises WorkerError,
         DeviceError and ToolchainError where a process fails before anything was found.
         """
+        if self.only_likes and not ordered_changes(candidate, self.likes, only_likes=True):
+            return FoundRepairs()
         progress("looking for the change that makes it right")
         began = self.clock()
 
@@ -114,6 +120,8 @@ class RepairSearch:
             return walk.found
 
         chosen = await self._choose_bench(candidate, wrong)
+        if self.only_likes and not self.bench.is_emulator:  # a search needs its GPU
+            return FoundRepairs()
         if chosen.is_fault and not self.bench.is_emulator:  # which alone shows it
             if not chosen.has_outputs:
                 return FoundRepairs()
@@ -121,7 +129,7 @@ class RepairSearch:
         try:
             return await walked(chosen)
         except EvoError as error:
-            if self.bench is self._judge or not chosen.has_outputs:
+            if self.only_likes or self.bench is self._judge or not chosen.has_outputs:
                 raise
             progress(f"note: the emulator gave up: {error}; changes are tried on the GPU")
             self.bench = self._judge
@@ -255,7 +263,7 @@ class _Walk:
         self._began = self._clock()
         self._ends = self._began + seconds
         self._compiler = ChangeCompiler(candidate, wrong.case, search.bench.compiler, search.limits)
-        self._queue = ChangeQueue(candidate, told, search.likes)
+        self._queue = ChangeQueue(candidate, told, search.likes, search.only_likes)
         self.found.known = len(self._queue)
 
     async def run(self) -> None:

@@ -15,6 +15,8 @@ from evoengine.evaluate.repair.repair_finding import finding
 from evoengine.evaluate.repair.repair_search import FoundRepairs, RepairSearch, WrongInputs
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.protocols import SearchBar
+from evoengine.records import DiagnosisKind, Verdict
 from tests.evaluate.kept_fork_server import kept
 from tests.evaluate.repair.small_kernel import candidate, squeezed
 from tests.evaluate.repair.test_changed_launches import KERNEL, started
@@ -121,3 +123,26 @@ def test_a_search_finds_what_only_the_like_kernel_has(tmp_path: Path) -> None:
     found = kept().run(run([right]))
     assert found and found[0].like == "triple"
     assert "2 * x[i]" in found[0].applied(wrong.source)
+
+
+@pytest.mark.timeout(120)
+def test_a_wrong_candidate_of_a_search_is_compared_with_its_parents_alone(tmp_path: Path) -> None:
+    right = kernel_file.parse(KERNEL.replace("3 * x[i]", "2 * x[i]"))
+    wrong = kernel_file.parse(KERNEL.replace("3 * x[i]", "(x[i] ^ 0x155) - 77"))
+    simple = kernel_file.parse(KERNEL)  # which a change of its own would mend
+
+    async def run() -> list[Verdict]:
+        executor = await started(tmp_path)
+        try:
+            return [
+                await executor.evaluate(candidate, lambda _: None, search=SearchBar(None, parents))
+                for candidate, parents in ((wrong, (right,)), (wrong, ()), (simple, (wrong,)))
+            ]
+        finally:
+            await executor.close()
+
+    verdicts = kept().run(run())
+    found = [item.forensics.diagnoses for item in verdicts if item.forensics]
+    kinds = [{item.kind for item in diagnoses} for diagnoses in found]
+    assert [DiagnosisKind.changed_source in item for item in kinds] == [True, False, False]
+    assert "as triple has it" in found[0][0].sentence
