@@ -24,6 +24,7 @@ from evoengine.protocols import (
     Replies,
     ReplyRow,
     Request,
+    SearchBar,
     VerdictRow,
 )
 from evoengine.records import (
@@ -36,6 +37,7 @@ from evoengine.records import (
     Verdict,
 )
 from evoengine.search.engine import Engine
+from evoengine.search.trial_candidate import stored_first_verdict, stored_proposal
 from evoengine.store.memory_store import MemoryStore
 from tests.scale_task import kernel, load_scale_task
 from tests.search.scripted_generator import (
@@ -365,6 +367,46 @@ def test_a_run_that_is_stopped_after_its_last_trial_is_complete_unless_elites_mu
         if environment.is_modelled
         else RunEnded("interrupted", EndKind.interrupted)
     )
+
+
+def test_a_first_verdict_knows_the_parents_that_were_correct(tmp_path: Path) -> None:
+    asked: list[tuple[Candidate, SearchBar]] = []
+
+    class OfRecentOnes(ScriptedGenerator):
+        async def propose(self, request: Request, replies: Replies) -> Proposal:
+            found = await super().propose(request, replies)
+            recent = tuple(item.outcome.trial for item in request.recent)
+            return found.model_copy(update={"parents": (*found.parents, *recent)})
+
+    class Noting(ScriptedExecutor):
+        async def evaluate(
+            self,
+            candidate: Candidate,
+            progress: Progress,
+            verify: bool = False,
+            search: SearchBar | None = None,
+            sittings: int = 1,
+        ) -> Verdict:
+            if search is not None and not verify:
+                asked.append((candidate, search))
+            return await super().evaluate(candidate, progress, verify, search, sittings)
+
+    store, task = MemoryStore(), load_scale_task(tmp_path)
+    engine = make_engine(task, store, OfRecentOnes(), executor=Noting(task, rule=STABLE))
+    engine.restore()
+    asyncio.run(run_engine(engine))
+    of_wrong_ones = 0
+    for candidate, search in asked:
+        trial = int(candidate.header.name.removeprefix("trial "))
+        parents = stored_proposal(store, trial).parents
+        right = [
+            f"trial {parent}"
+            for parent in parents
+            if stored_first_verdict(store, parent).status is Status.correct
+        ]
+        assert [parent.header.name for parent in search.parents] == right
+        of_wrong_ones += len(right) < len(parents)
+    assert of_wrong_ones
 
 
 class ProfilingExecutor(ScriptedExecutor):
