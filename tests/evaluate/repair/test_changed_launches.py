@@ -201,6 +201,37 @@ def test_beside_a_gpu_changes_after_a_fault_are_followed_on_the_emulator(tmp_pat
 
 
 @pytest.mark.timeout(120)
+def test_when_time_is_up_what_was_found_is_enough(tmp_path: Path) -> None:
+    """Each whole verdict takes seconds, and several changes may be right on the wrong inputs."""
+    texts = ("2 * x[i]", "x[i] + x[i]")
+    likes = [kernel_file.parse(KERNEL.replace("3 * x[i]", text)) for text in texts]
+    now = 0.0
+
+    class Slow(Noted):
+        async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+            nonlocal now
+            report = await super().run(job, progress, verify)
+            now += 100.0 * verify
+            return report
+
+    async def run() -> tuple[FoundRepairs, list[Job]]:
+        executor = await started(tmp_path)
+        device = Slow(executor.device)
+        try:
+            bench = Workbench(executor.compiler, device)
+            search = RepairSearch(bench, limits_of_arch("sm_89"), None, lambda: now, likes)
+            wrong = WrongInputs("small", 0)
+            found = await search.find(kernel_file.parse(KERNEL), wrong, 60.0, lambda _: None)
+            return found, device.jobs
+        finally:
+            await executor.close()
+
+    found, jobs = kept().run(run())
+    whole = [job for job in jobs if job.only_set is None]
+    assert len(whole) == len(found.changes) + found.refuted and len(found.changes) == 1
+
+
+@pytest.mark.timeout(120)
 def test_a_slow_first_launch_of_a_code_costs_none_of_its_changes(tmp_path: Path) -> None:
     found, _ = found_on(SlowMachineCode, tmp_path)
     assert "2" in [change.new for change in found.changes]
