@@ -95,6 +95,12 @@ def test_a_change_that_is_known_keeps_its_kind_which_says_what_it_mends() -> Non
     assert first.like == "row_sums" and first.kind != AS_A_LIKE_KERNEL
 
 
+def test_layout_alone_makes_no_other_change_of_a_known_one() -> None:
+    wrong = candidate(("    __syncthreads();\n", ""))
+    first = ordered_changes(wrong, [candidate()])[0][0]
+    assert first.like == "row_sums" and first.kind.startswith("barrier missing")
+
+
 def test_the_finding_says_whose_text_it_is() -> None:
     right, wrong = EDITS[0]
     found = candidate((right, wrong))
@@ -102,6 +108,7 @@ def test_the_finding_says_whose_text_it_is() -> None:
     told = finding(found, FoundRepairs(changes=[change]))
     assert told is not None
     assert ", as row_sums has it, every output of every case is right" in told.sentence
+    assert "the edit of that kernel is wrong" in told.sentence
 
 
 @pytest.mark.timeout(120)
