@@ -39,6 +39,7 @@ class TrialVerdicts:
 
     Nothing depends on which of several alike ones is judged first: a verdict is shared by the same
     source, tunables and bar alone, and a proposal is refused as a repetition of what it could see.
+    A finding on a wrong one may speak of the parents of the one that was judged.
     """
 
     def __init__(
@@ -173,7 +174,5 @@ class TrialVerdicts:
 
 
 def _judged_as(proposal: Proposal, bar: float | None) -> str:
-    """Equal for candidates whose first verdict is the same: the bar decides when timing stops, and
-    parents what is found out about a wrong one.
-    """
-    return f"{exact_key(proposal)} {bar!r} {proposal.parents}"
+    """Equal for candidates whose first verdict is the same: the bar decides when timing stops."""
+    return f"{exact_key(proposal)} {bar!r}"
