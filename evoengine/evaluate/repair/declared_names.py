@@ -162,9 +162,11 @@ class DeclaredNames:
     def _begins_declaration(self, position: int) -> bool:
         """Whether a type stands at `position`, and a declared name behind it."""
         tokens, text = self.tokens, self.tokens.text(position)
-        if tokens.kind(position) != "name" or text in _WORDS or text in _MODIFIERS - {"unsigned"}:
-            return False
         before = tokens.text(position - 1)
+        is_type = text not in _MODIFIERS or text == "unsigned"
+        is_type |= text == "long" and before not in ("unsigned", "signed", "long")
+        if tokens.kind(position) != "name" or text in _WORDS or not is_type:
+            return False
         if before not in ("", ";", "{", "}", "(", ")", ",", "<", "]") and before not in _MODIFIERS:
             return False
         place = self._name_behind(position)
