@@ -1,4 +1,4 @@
-"""Indices along the wrong axis or in the wrong direction, and those that count from another begin."""
+"""Indices along the wrong axis or in the wrong direction, or counted from another begin."""
 
 from __future__ import annotations
 

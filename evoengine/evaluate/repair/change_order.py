@@ -19,7 +19,13 @@ from evoengine.evaluate.repair.anew_changes import anew_changes
 from evoengine.evaluate.repair.axis_changes import axis_changes
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
-from evoengine.evaluate.repair.change_weights import COUNT_POWER, LIKE_WEIGHT, weight
+from evoengine.evaluate.repair.change_weights import (
+    COUNT_POWER,
+    LIKE_WEIGHT,
+    USUAL_WEIGHT,
+    WEIGHTS,
+    weight,
+)
 from evoengine.evaluate.repair.choice_changes import choice_changes
 from evoengine.evaluate.repair.combined_changes import combined_changes
 from evoengine.evaluate.repair.condition_changes import condition_changes
@@ -29,6 +35,7 @@ from evoengine.evaluate.repair.counter_changes import counter_changes
 from evoengine.evaluate.repair.coupled_changes import coupled_changes
 from evoengine.evaluate.repair.difference_changes import AS_A_LIKE_KERNEL, difference_changes
 from evoengine.evaluate.repair.element_changes import element_changes
+from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
 from evoengine.evaluate.repair.extent_changes import extent_changes
 from evoengine.evaluate.repair.first_value_changes import first_value_changes
 from evoengine.evaluate.repair.header_changes import header_changes
@@ -186,6 +193,8 @@ def _says_more(change: SourceChange, before: SourceChange) -> bool:
     """Whether the kind of a change says more of what it mends than that of an equal one."""
     if before.kind == AS_A_LIKE_KERNEL:
         return change.kind != AS_A_LIKE_KERNEL
+    if change.kind in EXPRESSION_WEIGHTS and before.kind not in EXPRESSION_WEIGHTS:
+        return EXPRESSION_WEIGHTS[change.kind] > WEIGHTS.get(before.kind, USUAL_WEIGHT)
     return before.kind.startswith(_GENERAL) and change.kind.startswith(_OF_LIKE)
 
 

@@ -55,9 +55,6 @@ _FIXED = {
         "only the first thread of the block does what the first lane of every warp must do: the"
         " results of the other warps are lost, in"
     ),
-    "thread for a lane": (
-        "the first lane of every warp does what only the first thread of the block must do, in"
-    ),
     "barrier of another group": (
         "all groups use the same barrier (its number is not that of the group), so that warps of"
         " different groups release one another, in"
@@ -115,6 +112,10 @@ _FIXED = {
     "numbers counted as vectors": (
         "an offset is counted in vectors where elements are meant: the factor of elements in each"
         " vector is missing, so that wrong places are read or written, in"
+    ),
+    "elements of each part missing": (
+        "a factor is missing: the place of a thread is not multiplied by how many elements each one"
+        " takes, so that threads overlap and the rest is left out, in"
     ),
     "row of vectors": (
         "the index counts vectors, but it is divided by the number of elements of a row, not of"

@@ -33,6 +33,7 @@ def extent_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _remainders(code)
     yield from _grids(code)
     yield from _batches(code)
+    yield from _parts_of_rows(code)
 
 
 def _sums(code: KernelCode) -> Iterator[tuple[Range, str, Range, Range]]:
@@ -250,3 +251,22 @@ def _batches(code: KernelCode) -> Iterator[SourceChange]:
                 for first, second in ((one, other), (other, one)):
                     new = f" + {row} * {first} * {second}"
                     yield code.inserted(position, new, "batch of a pointer missing")
+
+
+def _parts_of_rows(code: KernelCode) -> Iterator[SourceChange]:
+    """t % 4 made t % 4 * 8: a thread takes eight elements, and the next one those behind."""
+    tokens = code.tokens
+    numbers = Counter(re.findall(r"% \w+ \* (\d+)", tokens.code))
+    factors = dict.fromkeys([*(text for text, _ in numbers.most_common(2)), "4", "8", "2"])
+    spots = [*code.values, *((first, last) for _, first, last in code.indices)]
+    found = 0
+    for first, last in dict.fromkeys(spots):
+        is_part = tokens.text(last - 1) == "%" and code.extents.is_binary(last - 1)
+        if not is_part or code.extents.operand_before(last - 1)[0] != first:
+            continue
+        if tokens.text(last) == "2" or tokens.text(last + 1) in ("?", "*"):
+            continue
+        for factor in factors:
+            found += 1
+            if found <= _MOST_DIVIDED:
+                yield code.inserted(last, f" * {factor}", "elements of each part missing")

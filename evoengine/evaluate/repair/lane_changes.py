@@ -131,7 +131,7 @@ def _bracketed(text: str, sign: str) -> str:
 
 
 def _threads(code: KernelCode) -> Iterator[SourceChange]:
-    """`threadIdx.x == 0` made `threadIdx.x % 32 == 0`, and back: one of a warp, one of a block."""
+    """`threadIdx.x == 0` made `threadIdx.x % 32 == 0`: one of each warp, not of the block."""
     tokens = code.tokens
     for first, last in code.conditions:
         for place in range(first, last + 1):
@@ -140,8 +140,6 @@ def _threads(code: KernelCode) -> Iterator[SourceChange]:
             axis = place + 2
             if tokens.text(axis + 1) == "==":
                 yield code.inserted(axis, " % 32", "lane for a thread")
-            elif tokens.text(axis + 1) == "%" and tokens.text(axis + 3) == "==":
-                yield code.replaced(axis + 1, axis + 2, "", "thread for a lane")
 
 
 def _barriers(code: KernelCode) -> Iterator[SourceChange]:
