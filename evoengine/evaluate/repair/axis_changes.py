@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.coupled_changes import together
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
+
+_LEAST, _MOST = 16, 512  # of numbers at which a second part may begin
+_MOST_NUMBERS = 4
 
 
 def axis_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -14,6 +18,7 @@ def axis_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _other_axis(code)
     yield from _mirrored(code)
     yield from _begins(code)
+    yield from _second_choices(code)
 
 
 def _other_axis(code: KernelCode) -> Iterator[SourceChange]:
@@ -70,3 +75,29 @@ def _begins(code: KernelCode) -> Iterator[SourceChange]:
             if place == at and tokens.text(place) == own.name and tokens.text(place + 1) != "-":
                 new = f"({own.name} - {tokens.text(last)})"
                 yield code.replaced(place, place, new, "begin of the second part")
+
+
+def _second_choices(code: KernelCode) -> Iterator[SourceChange]:
+    """`i < 4 ? a + row : b + row` made `b + (row - 64)`: the second one counts from its begin."""
+    tokens = code.tokens
+    numbers = Counter(
+        token.text
+        for token in tokens.tokens
+        if token.text.isdigit() and _LEAST <= int(token.text) <= _MOST
+    )
+    for place in range(len(tokens)):
+        before = code.extents.first_of(place, 0) if tokens.text(place) == "?" else place
+        if before == place or tokens.text(before + 1) not in ("<", "<=", "=="):
+            continue
+        colon = code.extents.last_of(place, 0) + 1
+        if tokens.text(colon) != ":":
+            continue
+        last = code.extents.last_of(colon, 0)
+        own = {tokens.text(at) for at in range(place, colon)}
+        for at, end, sort in code.atoms_between(colon, last):
+            item = code.names.at(at) if at == end else None
+            is_local = item is not None and not (item.is_parameter or item.name.isupper())
+            if sort == "int" and is_local and tokens.text(at) in own:
+                for number, _ in numbers.most_common(_MOST_NUMBERS):
+                    new = f"({tokens.text(at)} - {number})"
+                    yield code.replaced(at, at, new, "begin of the second part")

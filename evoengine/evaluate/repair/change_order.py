@@ -47,6 +47,7 @@ from evoengine.evaluate.repair.launch_changes import launch_changes
 from evoengine.evaluate.repair.layout_changes import layout_changes
 from evoengine.evaluate.repair.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
+from evoengine.evaluate.repair.limit_changes import limit_changes
 from evoengine.evaluate.repair.loop_changes import loop_changes
 from evoengine.evaluate.repair.mask_changes import mask_changes
 from evoengine.evaluate.repair.moved_changes import moved_changes
@@ -108,6 +109,7 @@ _CODE_CHANGES = (
     lane_changes,
     first_value_changes,
     extent_changes,
+    limit_changes,
     axis_changes,
     choice_changes,
     pair_changes,

@@ -167,7 +167,8 @@ class DeclaredNames:
         is_type |= text == "long" and before not in ("unsigned", "signed", "long")
         if tokens.kind(position) != "name" or text in _WORDS or not is_type:
             return False
-        if before not in ("", ";", "{", "}", "(", ")", ",", "<", "]") and before not in _MODIFIERS:
+        is_begin = before in ("", ";", "{", "}", "(", ")", ",", "<", "]", "::")
+        if not is_begin and before not in _MODIFIERS:
             return False
         place = self._name_behind(position)
         if place is None:
@@ -278,6 +279,8 @@ class DeclaredNames:
     def _sort(self, type_place: int, place: int) -> str:
         """What sort of value a declared name holds."""
         tokens = self.tokens
+        if tokens.text(type_place - 1) == "::":  # such as wmma::fragment
+            return tokens.text(type_place)
         if "*" in (tokens.text(place - 1), tokens.text(place - 2)):
             return "pointer"
         if tokens.text(place + 1) == "[" or (

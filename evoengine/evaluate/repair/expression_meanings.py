@@ -198,6 +198,26 @@ _FIXED = {
         "the wait for asynchronous copies lets one group too many be pending (off by one): data is"
         " read before it has arrived, in"
     ),
+    "name not changed in a copy": (
+        "the wrong variable is used: a line was copied from the one beside it and one name was not"
+        " changed (it still has that of the other), in"
+    ),
+    "end without its limit": (
+        "a bound is missing (min): the end is not limited to the size, so that the last, incomplete"
+        " part runs over the end, in"
+    ),
+    "offset that others add": (
+        "the offset of the part is not subtracted: what is left is counted from the begin of all,"
+        " not of the own part, so that too many are taken, in"
+    ),
+    "begin of another stage": (
+        "the wrong stage of a buffer is used at first: it is the one that is read, not the last"
+        " (free) one, in"
+    ),
+    "bits that no mask keeps": (
+        "the bits above are not masked out (& is missing after a shift): they belong to the next"
+        " code of the word, in"
+    ),
     "one for a size in a limit": (
         "the limit is that of the last one in place of the first: where the mask begins or ends is"
         " wrong by a tile, so that hidden ones are seen, in"

@@ -48,7 +48,7 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "comparisons of both ends": 2.0,
     "weight of a part missing": 3.0,
     "count of the last block": 3.0,
-    "name for another, in statements alike": 1.5,
+    "name for another, in statements alike": 2.0,
     "registers in another order": 3.0,
     "operands of an instruction exchanged": 2.0,
     "byte of a code not cut": 4.0,
@@ -61,4 +61,9 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "one for a size in a limit": 2.0,
     "planes for turns": 2.0,
     "elements of each part missing": 2.0,
+    "name not changed in a copy": 4.0,
+    "end without its limit": 2.5,
+    "offset that others add": 2.5,
+    "begin of another stage": 3.0,
+    "bits that no mask keeps": 2.5,
 }

@@ -148,7 +148,8 @@ def _divided(code: KernelCode) -> Iterator[SourceChange]:
         is_call = tokens.text(opening) == "(" and tokens.kind(opening - 1) == "name"
         if is_call and code.function_places[opening]:
             spots |= set(code.extents.arguments(opening))
-    for first, last in sorted(spots):
+    divided = {pair for pair in spots if {"/", "%"} & set(tokens.source(*pair))}
+    for first, last in [*sorted(divided), *sorted(spots - divided)]:
         for place in range(first, last + 1):
             own = code.names.at(place) if tokens.kind(place) == "name" else None
             if own is None or own.sort != "int" or own.is_parameter or own.name.isupper():
@@ -235,7 +236,7 @@ def _batches(code: KernelCode) -> Iterator[SourceChange]:
     """
     tokens = code.tokens
     rows = dict.fromkeys(
-        re.findall(r"\+ (size_t\(blockIdx\.[xyz]\)|blockIdx\.[xyz]) \* \w+ \* \w+", tokens.code)
+        re.findall(r"\+ \(?(size_t\(blockIdx\.[yz]\)|blockIdx\.[yz]) \* \w+", tokens.code)
     )
     for position in range(1, len(tokens)) if rows else ():
         item = code.names.at(position) if tokens.kind(position) == "name" else None

@@ -13,7 +13,6 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _ZERO = re.compile(r"0(\.0*)?f?")
-_LOWEST = re.compile(r"-\s*(INFINITY|FLT_MAX|\d+(\.\d*)?e\d+f?)|INT_MIN")
 _NEXT_NAME = 4  # tokens between a value and the name behind it: `; const int x`
 _LONGEST = 30  # tokens of a value
 
@@ -22,7 +21,7 @@ Range = tuple[int, int]
 
 def first_value_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Changes of the first values of variables and of their types."""
-    values = _values(code)
+    values = first_values(code)
     for one, other in pairwise(values):
         if 0 < other[0].position - one[1][1] <= _NEXT_NAME:
             yield from _exchanged(code, one[1], other[1])
@@ -31,13 +30,12 @@ def first_value_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield from _read(code, one, other)
             yield from _read(code, other, one)
     for item, value in values:
-        yield from _lowest(code, item, value)
         yield from _own(code, item, value)
     yield from _signs(code)
     yield from _casts(code)
 
 
-def _values(code: KernelCode) -> list[tuple[DeclaredName, Range]]:
+def first_values(code: KernelCode) -> list[tuple[DeclaredName, Range]]:
     """Each variable that has a first value, with the tokens of it."""
     found = []
     for item in code.names.all:
@@ -116,17 +114,6 @@ def _read(
             piece = first, last, f"{code.tokens.source(first, last)} {step}"
             new = code.tokens.rewritten(*value, [piece])
             yield code.replaced(*zero, new, "first value that is read")
-
-
-def _lowest(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceChange]:
-    """A sum that begins with the lowest number, a largest whole number that begins with zero."""
-    text = code.tokens.source(*value)
-    scope = code.tokens.source(item.position, min(item.last, len(code.tokens) - 1))
-    if _LOWEST.fullmatch(text) and re.search(rf"\b{item.name} \+=", scope):
-        yield code.replaced(*value, "0.0f", "sum that begins with the lowest")
-    is_largest = re.search(rf"\b(max|atomicMax)\([^;]*\b{item.name}\b", scope)
-    if text == "0" and item.sort == "int" and is_largest:
-        yield code.replaced(*value, "-2147483647 - 1", "largest that begins with zero")
 
 
 def _own(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceChange]:

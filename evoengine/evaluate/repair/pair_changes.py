@@ -13,6 +13,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _LONGEST = 60  # tokens of a statement
 _MOST_NAMES = 6  # in place of one
 _MOST_CHANGES = 60  # of a kernel
+_MOST_LETTERS = 3  # in which names of two statements differ
 _CONSTRAINTS = ('"r"', '"f"', '"l"')
 _TO_CODE = ("__float2int_rn", "__float2int_rd", "__double2int_rn", "lrintf", "rintf")
 
@@ -30,7 +31,10 @@ def pair_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from found[:_MOST_CHANGES]
     for pair in pairs:
         yield from _turned(code, *pair)
-        yield from _four(code, [*_elements(code, pair[0]), *_elements(code, pair[1])])
+        yield from _copied(code, *pair)
+    for one, other in pairwise(code.statements):
+        if other[0] == one[1] + 1:
+            yield from _four(code, [*_elements(code, one), *_elements(code, other)])
     for statement in code.statements:
         yield from _four(code, _elements(code, statement))
         yield from _operands(code, statement)
@@ -64,6 +68,44 @@ def _names(code: KernelCode, one: Range, other: Range) -> Iterator[SourceChange]
         for name in items[:_MOST_NAMES]:
             changes = [code.replaced(at, at, name, "") for at in (place, place + moved)]
             yield together(changes, "name for another, in statements alike")
+
+
+def _copied(code: KernelCode, one: Range, other: Range) -> Iterator[SourceChange]:
+    """A line that was copied, with one name not changed: where `k_tile` becomes `v_tile`, `ks`
+    becomes `vs`.
+    """
+    tokens, moved = code.tokens, other[0] - one[0]
+    if any(tokens.kind(at) != tokens.kind(at + moved) for at in range(one[0], one[1])):
+        return
+    letters = dict.fromkeys(
+        found
+        for at in range(one[0], one[1])
+        if tokens.kind(at) == "name"
+        and (found := _differing(tokens.text(at), tokens.text(at + moved)))
+    )
+    for place, end, _ in code.atoms_between(*one) if 0 < len(letters) <= _MOST_LETTERS else ():
+        own = tokens.text(place)
+        if place != end or own != tokens.text(place + moved):
+            continue
+        visible = {item.name for item in code.names.visible(place)}
+        for before, after in letters:
+            for at, new in (
+                (place + moved, own.replace(before, after, 1)),
+                (place, own.replace(after, before, 1)),
+            ):
+                if new != own and new in visible:
+                    yield code.replaced(at, at, new, "name not changed in a copy")
+
+
+def _differing(one: str, other: str) -> tuple[str, str] | None:
+    """The part in which two names of one length differ; None of equal names, and of those that
+    differ in all.
+    """
+    places = [at for at, pair in enumerate(zip(one, other, strict=False)) if len({*pair}) > 1]
+    if len(one) != len(other) or not places or (len(places) == len(one) > 2):
+        return None
+    begin, end = places[0], places[-1] + 1
+    return one[begin:end], other[begin:end]
 
 
 def _turned(code: KernelCode, one: Range, other: Range) -> Iterator[SourceChange]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
 from evoengine.evaluate.repair.header_changes import LISTS, entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -16,16 +16,19 @@ _SCALAR = re.compile(r"(?<![\w.])[a-z]\w*(?![\w.(:])")
 _LET = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*([^\n\[{]+?)[ \t]*$", re.MULTILINE)
 _BUFFER = re.compile(r"\b(\w+):[ \t]*\{[^{}\n]*\bshape:[ \t]*\[([^\]\n]*)\]")
 _VALUE = re.compile(r"\bvalue:\s*([^,{}\n]+?)\s*(?=[,}])")
+_TUNABLE = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*\[", re.MULTILINE)
 _LAUNCHED = re.compile(r"kernel:\s*\"?(\w+)")
 _AXES = "xyz"
 _MOST_NAMES = 4
+_MOST_LEVELS = 3
+_MOST_SHARED = 40  # changes of a plan
 
 Entries = list[tuple[int, int, str]]
 
 
 def plan_size_changes(header: str, code: str) -> Iterator[SourceChange]:
     """Changes of the sizes and buffers that a plan gives the kernels of `code`."""
-    yield from _shared(header)
+    yield from islice(_shared(header), _MOST_SHARED)
     yield from _larger(header, code)
     yield from _grids(header, code)
     yield from _shapes(header)
@@ -38,14 +41,10 @@ def _shared(header: str) -> Iterator[SourceChange]:
     """The bytes of shared memory: for more numbers, or for larger ones."""
     kind = "shared memory of another size"
     texts = list(_SHARED.finditer(header))
+    values = {found[1]: found[2] for found in _LET.finditer(header)}
     names = {name for found in texts for name in _SIZE.findall(found[1])}
-    for found in _LET.finditer(header):
-        if found[1] in names:
-            for number in _NUMBER.finditer(found[2]):
-                start = found.start(2) + number.start()
-                for other in (2 * int(number[0]), int(number[0]) // 2):
-                    if other:
-                        yield SourceChange(start, start + len(number[0]), str(other), kind)
+    for _ in range(_MOST_LEVELS):  # sizes that are made of others
+        names |= {other for name in names for other in _SIZE.findall(values.get(name, ""))}
     for found in texts:
         numbers = list(_NUMBER.finditer(found[1]))
         for number in numbers:
@@ -54,10 +53,24 @@ def _shared(header: str) -> Iterator[SourceChange]:
             for other in (2 * value, 4 * value, value // 2, value // 4):
                 if other and other != value:
                     yield SourceChange(start, start + len(number[0]), str(other), kind)
+        quote = '"' if found[1].startswith('"') else ""
+        bare = found[1].strip().strip('"')
+        for name in [*_TUNABLE.findall(header), *values][:_MOST_NAMES]:
+            if name not in _SIZE.findall(bare):
+                whole = f"({bare})" if re.search(r"[-+]", bare) else bare
+                new = f"{quote}{whole} * {name}{quote}"
+                yield SourceChange(*found.span(1), new, kind)
         if not numbers:
-            start = found.start(1) + found[1].startswith('"')
+            start = found.start(1) + len(quote)
             for factor in (2, 4):
                 yield SourceChange(start, start, f"{factor} * ", kind)
+    for found in _LET.finditer(header):
+        if found[1] in names:
+            for number in _NUMBER.finditer(found[2]):
+                start = found.start(2) + number.start()
+                for other in (2 * int(number[0]), int(number[0]) // 2):
+                    if other:
+                        yield SourceChange(start, start + len(number[0]), str(other), kind)
 
 
 def _larger(header: str, code: str) -> Iterator[SourceChange]:

@@ -22,6 +22,7 @@ __global__ void parts(const float* x, const int* table, float* out, int N, int C
     __shared__ float2 parts[8];
     const int lane = threadIdx.x % 32, row = blockIdx.x, base = row * C;
     float mean = 0.0f, kept[4];
+    int tile_k = 0, tile_v = 0, size_k = N, size_v = C;
     BODY
 }
 """

@@ -124,6 +124,20 @@ MISTAKES = [
      "mean = fmaxf(mean, fmaxf(fabsf(x[0]), fabsf(x[1])));"),
     ("coordinates exchanged", "if (lane / 2 + C > row + lane % 2 * 8) f(row);",
      "if (lane % 2 + C > row + lane / 2 * 8) f(row);"),
+    ("name not changed in a copy", "f(tile_k, size_k); f(tile_v, size_k);", "f(tile_k, size_k); f(tile_v, size_v);"),
+    ("end without its limit", "const int end = base + 64; f(end);", "const int end = min(base + 64, N); f(end);"),
+    ("end without its limit", "const int z1 = row + 1; f(z1);", "const int z1 = min(row + 1, N - 1); f(z1);"),
+    ("offset that others add",
+     "const int left = N - base; f(x[left + lane * (N / 2)]); f(x[base + lane * (N / 2)]);",
+     "const int left = N - base - lane * (N / 2); f(x[left + lane * (N / 2)]); f(x[base + lane * (N / 2)]);"),
+    ("begin of another stage",
+     "int from = base, to = base; if (to == base + N * C) f(from);",
+     "int from = base, to = base + (N - 1) * C; if (to == base + N * C) f(from);"),
+    ("bits that no mask keeps", "f(row & 15); f(row >> 4);", "f(row & 15); f(row >> 4 & 15);"),
+    ("largest that begins with zero", "float top = 0.0f; top = fmaxf(top, x[row]);",
+     "float top = __int_as_float(0xff800000); top = fmaxf(top, x[row]);"),
+    ("begin of the second part", "f(lane < 4 ? x + row * C : out + row * N); f(64);",
+     "f(lane < 4 ? x + row * C : out + (row - 64) * N); f(64);"),
 ]  # fmt: skip
 # kind of change, and statements that do not have it
 RIGHT = [
@@ -156,6 +170,12 @@ RIGHT = [
     ("rows without their padding", "f(N * C);"),
     ("part of an array cleared", "for (int i = lane; i < C; i += 32) tile[i] = mean;"),
     ("groups of copies by one", "copies_commit<2>();"),
+    ("name not changed in a copy", "f(tile_k, size_k); f(tile_k, size_k);"),
+    ("end without its limit", "const int middle = base + 64; f(middle);"),
+    ("offset that others add", "const int left = N - base; f(x[base + lane * (N / 2)]);"),
+    ("begin of another stage", "int from = base, to = base; f(from, to);"),
+    ("bits that no mask keeps", "f(row >> 4);"),
+    ("largest that begins with zero", "float top = 0.0f; top += x[row];"),
 ]  # fmt: skip
 
 
