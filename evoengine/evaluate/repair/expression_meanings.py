@@ -11,29 +11,29 @@ from evoengine.evaluate.repair.place_meanings import fixed, shown
 _FIXED = {
     "size of the plan that nothing reads": (
         "too little shared memory: a size is computed that nothing reads, although it is the"
-        " larger one (the maximum of both is needed),"
+        " larger one (the maximum of both is needed), in"
     ),
     "grid without a factor": (
         "the grid is too small: the kernel divides its block number by a factor that the grid does"
-        " not have, so that the last blocks (heads, halves) are missing and never written,"
+        " not have, so that the last blocks (heads, halves) are missing and never written, in"
     ),
     "axis of scratch missing": (
         "the scratch buffer is too small: it lacks an axis (one plane for each slice or block),"
-        " so that writes go beyond its end,"
+        " so that writes go beyond its end, in"
     ),
     "scratch without a factor": (
-        "the scratch buffer is too small: it lacks a factor that the grid has,"
+        "the scratch buffer is too small: it lacks a factor that the grid has, in"
     ),
     "buffer of another launch": (
         "the wrong buffer is passed: a launch reads or writes another one of the buffers in turn"
-        " (ping-pong), so that the last result is stale or lost,"
+        " (ping-pong), so that the last result is stale or lost, in"
     ),
     "sizes of the launch before": (
         "a launch is given the sizes of the launch before it (copied), not its own number of"
-        " parts: it reads too many or too few,"
+        " parts: it reads too many or too few, in"
     ),
     "scalar of the plan that is alike": (
-        "the wrong scalar is passed, of another value that is alike (copied from another launch),"
+        "the wrong scalar is passed, of another value that is alike (copied from another launch), in"
     ),
     "lanes of a matrix": (
         "the wrong lanes give the addresses of a fragment (ldmatrix): the row or column of each"
@@ -229,7 +229,7 @@ def _shared(text: ChangedText) -> str:
     return (
         f"the launch reserves the wrong number of bytes of shared memory, such as too few (elements"
         f" for bytes, one array for two): {shown(text.old)} where {shown(text.new)} is meant, so"
-        f" that writes go beyond its end,"
+        f" that writes go beyond its end, in {text.where}"
     )
 
 

@@ -17,7 +17,8 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _BOUND = re.compile(r"\b(\w+) < ([^;&|<>]+);")
 _EXTENTS = {"blockIdx": "gridDim", "threadIdx": "blockDim"}
 _MOST_DIVIDED = 40  # changes of a kernel
-_MOST_NUMBERS = 3
+_MOST_NUMBERS = 1
+_OF_VECTORS = ("2", "4", "8")  # numbers
 _MOST_SIZES = 4
 
 Range = tuple[int, int]
@@ -140,6 +141,10 @@ def _divisors(code: KernelCode) -> list[str]:
     return [text for text, _ in counts.most_common(_MOST_NUMBERS)]
 
 
+def _length(pair: Range) -> int:
+    return pair[1] - pair[0]
+
+
 def _divided(code: KernelCode) -> Iterator[SourceChange]:
     """The last term of an index or argument divided: several numbers share one, or are one."""
     tokens, numbers, found = code.tokens, _divisors(code), 0
@@ -148,8 +153,8 @@ def _divided(code: KernelCode) -> Iterator[SourceChange]:
         is_call = tokens.text(opening) == "(" and tokens.kind(opening - 1) == "name"
         if is_call and code.function_places[opening]:
             spots |= set(code.extents.arguments(opening))
-    divided = {pair for pair in spots if {"/", "%"} & set(tokens.source(*pair))}
-    for first, last in [*sorted(divided), *sorted(spots - divided)]:
+    divided = {pair for pair in spots if "/" in tokens.source(*pair)}  # in other units already
+    for first, last in [*sorted(divided, key=_length), *sorted(spots - divided)]:
         for place in range(first, last + 1):
             own = code.names.at(place) if tokens.kind(place) == "name" else None
             if own is None or own.sort != "int" or own.is_parameter or own.name.isupper():
@@ -159,7 +164,7 @@ def _divided(code: KernelCode) -> Iterator[SourceChange]:
             is_last = place == last and before == "+"
             if not is_first and not is_last:
                 continue
-            for number in dict.fromkeys(["2", *numbers]):
+            for number in dict.fromkeys([*_OF_VECTORS, *numbers]):
                 found += 1
                 if found <= _MOST_DIVIDED:
                     new = f"{own.name} / {number}"
