@@ -33,7 +33,7 @@ _FIXED = {
         " parts: it reads too many or too few, in"
     ),
     "scalar of the plan that is alike": (
-        "the wrong scalar is passed, of another value that is alike (copied from another launch), in"
+        "the wrong scalar is passed, that of a value which is alike (copied from another launch), in"
     ),
     "lanes of a matrix": (
         "the wrong lanes give the addresses of a fragment (ldmatrix): the row or column of each"
