@@ -54,6 +54,7 @@ from evoengine.evaluate.repair.moved_changes import moved_changes
 from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
+from evoengine.evaluate.repair.own_changes import own_changes
 from evoengine.evaluate.repair.pair_changes import pair_changes
 from evoengine.evaluate.repair.part_changes import part_changes
 from evoengine.evaluate.repair.part_end_changes import part_end_changes
@@ -110,6 +111,7 @@ _CODE_CHANGES = (
     first_value_changes,
     extent_changes,
     limit_changes,
+    own_changes,
     axis_changes,
     choice_changes,
     pair_changes,

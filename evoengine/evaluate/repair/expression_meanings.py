@@ -33,7 +33,7 @@ _FIXED = {
         " parts: it reads too many or too few, in"
     ),
     "scalar of the plan that is alike": (
-        "the wrong scalar is passed, that of a value which is alike (copied from another launch), in"
+        "the wrong scalar is passed: that of another launch, whose name is alike (copied), in"
     ),
     "lanes of a matrix": (
         "the wrong lanes give the addresses of a fragment (ldmatrix): the row or column of each"
@@ -217,6 +217,22 @@ _FIXED = {
     "bits that no mask keeps": (
         "the bits above are not masked out (& is missing after a shift): they belong to the next"
         " code of the word, in"
+    ),
+    "pointer without its row": (
+        "the pointer to the whole array is used in place of that to the own row: all take their"
+        " elements from the first row, in"
+    ),
+    "sigmoid of another number": (
+        "the sigmoid is taken of another number than the one that it is multiplied by (the wrong"
+        " variable), in"
+    ),
+    "bits of the lanes before": (
+        "the mask of the lanes before is off by one: it counts the own lane too, or leaves it out,"
+        " in"
+    ),
+    "quotient of a size": (
+        "the remainder is taken for the quotient, or the reverse (% for /): another row, head or"
+        " column is meant, in"
     ),
     "one for a size in a limit": (
         "the limit is that of the last one in place of the first: where the mask begins or ends is"

@@ -66,4 +66,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "offset that others add": 2.5,
     "begin of another stage": 3.0,
     "bits that no mask keeps": 2.5,
+    "pointer without its row": 3.0,
+    "sigmoid of another number": 4.0,
+    "bits of the lanes before": 2.5,
+    "quotient of a size": 1.5,
 }

@@ -138,6 +138,14 @@ MISTAKES = [
      "float top = __int_as_float(0xff800000); top = fmaxf(top, x[row]);"),
     ("begin of the second part", "f(lane < 4 ? x + row * C : out + row * N); f(64);",
      "f(lane < 4 ? x + row * C : out + (row - 64) * N); f(64);"),
+    ("pointer without its row", "const float* own = x + row * C; f(own[0], x[lane]);",
+     "const float* own = x + row * C; f(own[0], own[lane]);"),
+    ("sigmoid of another number", "const float b = x[row]; out[row] = b / (1.0f + __expf(-mean));",
+     "const float b = x[row]; out[row] = b / (1.0f + __expf(-b));"),
+    ("bits of the lanes before", "f(__popc(row & ((2u << lane) - 1)));",
+     "f(__popc(row & ((1u << lane) - 1)));"),
+    ("quotient of a size", "const int head = row / C, token = head % N; f(token);",
+     "const int head = row / C, token = head / N; f(token);"),
 ]  # fmt: skip
 # kind of change, and statements that do not have it
 RIGHT = [
@@ -175,6 +183,10 @@ RIGHT = [
     ("offset that others add", "const int left = N - base; f(x[base + lane * (N / 2)]);"),
     ("begin of another stage", "int from = base, to = base; f(from, to);"),
     ("bits that no mask keeps", "f(row >> 4);"),
+    ("pointer without its row", "const float* own = x; f(own[0], x[lane]);"),
+    ("sigmoid of another number", "mean = mean / (1.0f + __expf(-mean));"),
+    ("bits of the lanes before", "f(4 << lane);"),
+    ("quotient of a size", "f(mean / 2);"),
     ("largest that begins with zero", "float top = 0.0f; top += x[row];"),
 ]  # fmt: skip
 
