@@ -214,7 +214,12 @@ def _magnitudes(code: KernelCode) -> Iterator[SourceChange]:
         is_inner = around > 0 and tokens.text(around - 1) == "fmaxf"
         if not is_maximum or is_inner or position + 1 not in tokens.partners:
             continue
-        leaves = [pair for pair in _leaves(code, position) if pair[0] <= pair[1]]
+        target = tokens.text(position - 2) if tokens.text(position - 1) == "=" else ""
+        leaves = [
+            pair  # what is the largest so far is a magnitude already
+            for pair in _leaves(code, position)
+            if pair[0] <= pair[1] and tokens.source(*pair) != target
+        ]
         pieces = [
             code.replaced(*pair, f"fabsf({tokens.source(*pair)})", "")
             for pair in leaves

@@ -9,6 +9,7 @@ from evoengine.evaluate.repair.change_hints import hints, named
 from evoengine.evaluate.repair.changed_text import ChangedText
 from evoengine.evaluate.repair.conversion_meanings import CONVERSION_MEANINGS
 from evoengine.evaluate.repair.difference_changes import AS_A_LIKE_KERNEL
+from evoengine.evaluate.repair.expression_meanings import EXPRESSION_MEANINGS
 from evoengine.evaluate.repair.number_words import number_words
 from evoengine.evaluate.repair.part_meanings import PART_MEANINGS, scaled
 from evoengine.evaluate.repair.place_meanings import PLACE_MEANINGS, fixed, shown
@@ -283,6 +284,7 @@ def _precision(text: ChangedText) -> str:
 
 
 _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
+    *EXPRESSION_MEANINGS,
     *PART_MEANINGS,
     *CONVERSION_MEANINGS,
     (AS_A_LIKE_KERNEL, fixed("there the edit of that kernel is wrong, in")),

@@ -16,9 +16,17 @@ from itertools import chain
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.alike_changes import alike_changes
 from evoengine.evaluate.repair.anew_changes import anew_changes
+from evoengine.evaluate.repair.axis_changes import axis_changes
 from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
-from evoengine.evaluate.repair.change_weights import COUNT_POWER, LIKE_WEIGHT, weight
+from evoengine.evaluate.repair.change_weights import (
+    COUNT_POWER,
+    LIKE_WEIGHT,
+    USUAL_WEIGHT,
+    WEIGHTS,
+    weight,
+)
+from evoengine.evaluate.repair.choice_changes import choice_changes
 from evoengine.evaluate.repair.combined_changes import combined_changes
 from evoengine.evaluate.repair.condition_changes import condition_changes
 from evoengine.evaluate.repair.conversion_changes import conversion_changes
@@ -27,22 +35,31 @@ from evoengine.evaluate.repair.counter_changes import counter_changes
 from evoengine.evaluate.repair.coupled_changes import coupled_changes
 from evoengine.evaluate.repair.difference_changes import AS_A_LIKE_KERNEL, difference_changes
 from evoengine.evaluate.repair.element_changes import element_changes
+from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
+from evoengine.evaluate.repair.extent_changes import extent_changes
+from evoengine.evaluate.repair.first_value_changes import first_value_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
 from evoengine.evaluate.repair.instruction_changes import instruction_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.lane_changes import lane_changes
 from evoengine.evaluate.repair.launch_changes import launch_changes
 from evoengine.evaluate.repair.layout_changes import layout_changes
 from evoengine.evaluate.repair.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
+from evoengine.evaluate.repair.limit_changes import limit_changes
 from evoengine.evaluate.repair.loop_changes import loop_changes
 from evoengine.evaluate.repair.mask_changes import mask_changes
 from evoengine.evaluate.repair.moved_changes import moved_changes
 from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
+from evoengine.evaluate.repair.own_changes import own_changes
+from evoengine.evaluate.repair.pair_changes import pair_changes
 from evoengine.evaluate.repair.part_changes import part_changes
+from evoengine.evaluate.repair.part_end_changes import part_end_changes
 from evoengine.evaluate.repair.pitch_changes import pitch_changes
+from evoengine.evaluate.repair.plan_size_changes import plan_size_changes
 from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
 from evoengine.evaluate.repair.rest_changes import rest_changes
@@ -90,6 +107,15 @@ _CODE_CHANGES = (
     combined_changes,
     twofold_changes,
     anew_changes,
+    lane_changes,
+    first_value_changes,
+    extent_changes,
+    limit_changes,
+    own_changes,
+    axis_changes,
+    choice_changes,
+    pair_changes,
+    part_end_changes,
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.
 _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")
@@ -141,6 +167,7 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     yield from header_changes(candidate.source[:end])
     yield from plan_value_changes(candidate.source[:end])
     yield from launch_changes(candidate.source[:end], candidate.source[end:])
+    yield from plan_size_changes(candidate.source[:end], candidate.source[end:])
     code = kernel_code(candidate)
     if not code.tokens.is_balanced:
         return  # macros hold brackets of their own: what belongs together cannot be told
@@ -170,6 +197,8 @@ def _says_more(change: SourceChange, before: SourceChange) -> bool:
     """Whether the kind of a change says more of what it mends than that of an equal one."""
     if before.kind == AS_A_LIKE_KERNEL:
         return change.kind != AS_A_LIKE_KERNEL
+    if change.kind in EXPRESSION_WEIGHTS and before.kind not in EXPRESSION_WEIGHTS:
+        return EXPRESSION_WEIGHTS[change.kind] > WEIGHTS.get(before.kind, USUAL_WEIGHT)
     return before.kind.startswith(_GENERAL) and change.kind.startswith(_OF_LIKE)
 
 

@@ -9,6 +9,7 @@ that were added since.
 from __future__ import annotations
 
 from evoengine.evaluate.repair.change_evidence import Evidence
+from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
 
 USUAL_WEIGHT = 0.3  # of a kind that is not named
 # Of a kind of which a kernel has many changes each one is less likely, by this power of their
@@ -22,6 +23,7 @@ LEAVES_UNREAD = 0.14  # likewise, of a change that does not read it
 LIKE_WEIGHT = 400.0
 
 WEIGHTS: dict[str, float] = {
+    **EXPRESSION_WEIGHTS,
     "grid rounded down": 19.0,
     "plan rounded down": 19.0,
     "term too many": 13.0,

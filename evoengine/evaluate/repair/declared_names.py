@@ -162,10 +162,13 @@ class DeclaredNames:
     def _begins_declaration(self, position: int) -> bool:
         """Whether a type stands at `position`, and a declared name behind it."""
         tokens, text = self.tokens, self.tokens.text(position)
-        if tokens.kind(position) != "name" or text in _WORDS or text in _MODIFIERS - {"unsigned"}:
-            return False
         before = tokens.text(position - 1)
-        if before not in ("", ";", "{", "}", "(", ")", ",", "<", "]") and before not in _MODIFIERS:
+        is_type = text not in _MODIFIERS or text == "unsigned"
+        is_type |= text == "long" and before not in ("unsigned", "signed", "long")
+        if tokens.kind(position) != "name" or text in _WORDS or not is_type:
+            return False
+        is_begin = before in ("", ";", "{", "}", "(", ")", ",", "<", "]", "::")
+        if not is_begin and before not in _MODIFIERS:
             return False
         place = self._name_behind(position)
         if place is None:
@@ -276,6 +279,8 @@ class DeclaredNames:
     def _sort(self, type_place: int, place: int) -> str:
         """What sort of value a declared name holds."""
         tokens = self.tokens
+        if tokens.text(type_place - 1) == "::":  # such as wmma::fragment
+            return tokens.text(type_place)
         if "*" in (tokens.text(place - 1), tokens.text(place - 2)):
             return "pointer"
         if tokens.text(place + 1) == "[" or (

@@ -28,6 +28,8 @@ def like_statement_changes(code: KernelCode) -> Iterator[SourceChange]:
     for first, last in code.statements:
         yield from _expressions(code, first, last)
         yield from _elements(code, first, last)
+    for first, last in code.conditions:
+        yield from _expressions(code, first, last)
 
 
 def _between(code: KernelCode, one: Range, other: Range) -> Iterator[SourceChange]:

@@ -16,7 +16,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _MOST_NUMBERS = 4  # that a kernel adds, or multiplies a place by
 _MOST_SIZES = 6
 _NEAREST = 4  # variables, the last declared first
-_HALVES = re.compile(r"(\w+) % 8 \+ \1 / 16 \* 8")
+_HALVES = re.compile(r"(\w+) (?:% 8 \+ \1 / 16 \* 8|/ 16 \* 8 \+ \1 % 8)")
 _STRIPES = re.compile(r"(\w+) % 16")
 
 Range = tuple[int, int]
