@@ -1,0 +1,133 @@
+"""What orders memory and is missing: fences before counters and flags, barriers of a warp, groups
+of copies that are committed or waited for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.statement_blocks import Item, StatementBlocks
+
+_ATOMIC = re.compile(r"\batomic(Add|Inc|Exch|CAS|Max|Min|Or|Sub|Dec)\w*\s*\(")
+_VOLATILE = re.compile(r"volatile")
+_WAIT = re.compile(r"wait_group|wait_all|wait_prior|\w*wait\w*\s*[<(]")
+_COMMIT = re.compile(r"commit")
+_WARP = re.compile(r"__syncwarp|__shfl|__ballot|wmma|mma_sync|% 32|& 31|/ 32|>> 5")
+_MOST_WAITS = 3
+_MOST = 40  # of one kind
+
+
+def fence_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Fences, barriers of a warp, commits and waits inserted."""
+    blocks = StatementBlocks(code)
+    every = [items for _, items in blocks.blocks()]
+    yield from _fences(code, blocks, every)
+    yield from _of_warps(code, blocks, every)
+    yield from _commits(code, blocks, every)
+    yield from _waits(code, every)
+
+
+def _text(code: KernelCode, item: Item) -> str:
+    return code.tokens.source(item.first, item.last)
+
+
+def _fences(
+    code: KernelCode, blocks: StatementBlocks, every: Sequence[list[Item]]
+) -> Iterator[SourceChange]:
+    """`__threadfence()` between what was written for other blocks and a counter or flag that tells
+    them, and behind the place where they are told.
+    """
+    tokens, kind = code.tokens, "fence missing"
+    text = tokens.code
+    is_told = _ATOMIC.search(text) or _VOLATILE.search(text)
+    for items in every if is_told else ():
+        for number, item in enumerate(items):
+            own = _text(code, item)
+            is_flag = _ATOMIC.search(own) or (_VOLATILE.search(own) and "asm" not in own)
+            before = items[number - 1] if number else None
+            fenced = before is not None and "__threadfence" in _text(code, before)
+            if not is_flag or fenced or re.match(r"(for|while)\b", own):
+                continue
+            yield code.inserted(item.first - 1, " __threadfence();", kind)
+            if before is not None and "__syncthreads" in _text(code, before):
+                yield code.inserted(before.first - 1, " __threadfence();", kind)
+
+
+def _of_warps(
+    code: KernelCode, blocks: StatementBlocks, every: Sequence[list[Item]]
+) -> Iterator[SourceChange]:
+    """`__syncwarp()` between a write to shared memory and a read, where lanes work together."""
+    tokens = code.tokens
+    if not _WARP.search(tokens.code):
+        return
+    shared = {
+        item.name
+        for item in code.names.all
+        if item.sort in ("array", "pointer") and not item.is_parameter
+    }
+    found: list[SourceChange] = []
+    for items in every:
+        before: set[str] = set()
+        for item in items:
+            text = _text(code, item)
+            is_call = item.is_simple and tokens.text(item.first + 1) in ("(", "::", "<")
+            changed = blocks.changed(item.first, item.last) & shared
+            if re.match(r"__sync(threads|warp)", text):
+                before = set()
+                continue
+            read = blocks.reads(item.first, item.last) & shared
+            if before & (read | changed) or (is_call and before & read):
+                found.append(code.inserted(item.first - 1, " __syncwarp();", "warp not joined"))
+            before |= changed | (read if is_call or not item.is_simple else set())
+    yield from found[:_MOST]
+
+
+def _commits(
+    code: KernelCode, blocks: StatementBlocks, every: Sequence[list[Item]]
+) -> Iterator[SourceChange]:
+    """A group of copies committed in every round, an empty one too, and behind the copies."""
+    tokens, kind = code.tokens, "commit missing"
+    statements = [
+        text
+        for pair in code.statements
+        if _COMMIT.search(text := tokens.source(*pair)) and "wait" not in text
+    ]
+    for commit in list(dict.fromkeys(statements))[:2]:
+        for items in every:
+            for number, item in enumerate(items):
+                following = items[number + 1 : number + 2]
+                waits = bool(following) and _WAIT.search(_text(code, following[0])) is not None
+                text = _text(code, item)
+                if tokens.text(item.first) == "if" and waits and not _WAIT.search(text):
+                    condition = tokens.source(item.first + 2, tokens.partners[item.first + 1] - 1)
+                    if not re.search(r"[;}]\s*else\b", text):
+                        yield code.inserted(item.last, f" if (!({condition})) {commit}", kind)
+                copies = re.search(r"memcpy_async|cp\.async\.c|copy|load", text) is not None
+                if not _COMMIT.search(text) and (waits or (copies and not following)):
+                    yield code.inserted(item.last, f" {commit}", kind)
+
+
+def _waits(code: KernelCode, every: Sequence[list[Item]]) -> Iterator[SourceChange]:
+    """A wait of the kernel once more before a barrier that has none before it."""
+    tokens = code.tokens
+    known = [
+        text
+        for pair in code.statements
+        if _WAIT.search(text := tokens.source(*pair)) and len(text) < 120 and "{" not in text
+    ]
+    if "__pipeline_memcpy_async" in tokens.code:
+        known.append("__pipeline_wait_prior(0);")
+    elif "cp.async" in tokens.code and 'asm volatile("cp' in tokens.code:
+        known.append('asm volatile("cp.async.wait_all;" ::: "memory");')
+    waits = list(dict.fromkeys(known))[:_MOST_WAITS]
+    for items in every:
+        for number, item in enumerate(items):
+            is_barrier = re.match(r"__sync|__threadfence_block|\w*sync\w*[(<]", _text(code, item))
+            before = _text(code, items[number - 1]) if number else ""
+            if not is_barrier or _WAIT.search(before):
+                continue
+            for text in waits:
+                yield code.inserted(item.first - 1, f" {text}", "wait for copies missing")
