@@ -11,6 +11,7 @@ from evoengine.evaluate.repair.conversion_meanings import CONVERSION_MEANINGS
 from evoengine.evaluate.repair.number_words import number_words
 from evoengine.evaluate.repair.part_meanings import PART_MEANINGS, scaled
 from evoengine.evaluate.repair.place_meanings import PLACE_MEANINGS, fixed, shown
+from evoengine.evaluate.repair.statement_meanings import STATEMENT_MEANINGS
 
 _OPERATOR = re.compile(r"[-+*/]?=")
 _IN_FIRST_ROUND = re.compile(r"(\w+) == 0")
@@ -282,6 +283,7 @@ def _precision(text: ChangedText) -> str:
 
 
 _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
+    *STATEMENT_MEANINGS,
     *PART_MEANINGS,
     *CONVERSION_MEANINGS,
     ("number of the plan", fixed("a number of the launch plan is wrong:")),

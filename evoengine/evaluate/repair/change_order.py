@@ -48,6 +48,7 @@ from evoengine.evaluate.repair.part_changes import part_changes
 from evoengine.evaluate.repair.pitch_changes import pitch_changes
 from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
+from evoengine.evaluate.repair.reduction_changes import reduction_changes
 from evoengine.evaluate.repair.rest_changes import rest_changes
 from evoengine.evaluate.repair.round_changes import round_changes
 from evoengine.evaluate.repair.scale_changes import scale_changes
@@ -68,6 +69,7 @@ _CODE_CHANGES = (
     update_changes,
     fence_changes,
     owner_changes,
+    reduction_changes,
     coordinate_changes,
     loop_changes,
     scale_changes,

@@ -25,7 +25,7 @@ def fence_changes(code: KernelCode) -> Iterator[SourceChange]:
     blocks = StatementBlocks(code)
     every = [items for _, items in blocks.blocks()]
     yield from _fences(code, blocks, every)
-    yield from _of_warps(code, blocks, every)
+    yield from _barriers(code, blocks, every)
     yield from _commits(code, blocks, every)
     yield from _waits(code, every)
 
@@ -56,33 +56,50 @@ def _fences(
                 yield code.inserted(before.first - 1, " __threadfence();", kind)
 
 
-def _of_warps(
+def _barriers(
     code: KernelCode, blocks: StatementBlocks, every: Sequence[list[Item]]
 ) -> Iterator[SourceChange]:
-    """`__syncwarp()` between a write to shared memory and a read, where lanes work together."""
+    """A barrier of the block or of the warp between two statements of which one writes to an array
+    what the other has, and at the end of a loop that does both.
+    """
     tokens = code.tokens
-    if not _WARP.search(tokens.code):
-        return
-    shared = {
+    arrays = {
         item.name
         for item in code.names.all
-        if item.sort in ("array", "pointer") and not item.is_parameter
+        if item.sort in ("array", "pointer") and (blocks.is_shared(item) or item.is_parameter)
     }
-    found: list[SourceChange] = []
+    arrays |= {
+        item.name
+        for item in code.names.all
+        if item.sort == "pointer" and not item.is_parameter and item.position >= 0
+    }
+    words = [("__syncthreads();", "barrier missing, between uses")]
+    if _WARP.search(tokens.code):
+        words.append(("__syncwarp();", "barrier missing, of a warp"))
+    places: list[int] = []
     for items in every:
-        before: set[str] = set()
+        changed: set[str] = set()
+        read: set[str] = set()
         for item in items:
             text = _text(code, item)
-            is_call = item.is_simple and tokens.text(item.first + 1) in ("(", "::", "<")
-            changed = blocks.changed(item.first, item.last) & shared
-            if re.match(r"__sync(threads|warp)", text):
-                before = set()
+            if re.match(r"__sync(threads|warp)|asm volatile\(\"bar", text):
+                changed, read = set(), set()
                 continue
-            read = blocks.reads(item.first, item.last) & shared
-            if before & (read | changed) or (is_call and before & read):
-                found.append(code.inserted(item.first - 1, " __syncwarp();", "warp not joined"))
-            before |= changed | (read if is_call or not item.is_simple else set())
-    yield from found[:_MOST]
+            is_call = item.is_simple and tokens.text(item.first + 1) in ("(", "::", "<")
+            own = blocks.changed(item.first, item.last) & arrays
+            used = blocks.reads(item.first, item.last) & arrays
+            own |= used if is_call else set()
+            if changed & used or read & own:
+                places.append(item.first - 1)
+            changed |= own
+            read |= used
+        is_loop = bool(items) and tokens.text(items[0].first - 1) == "{"
+        if is_loop and changed & read and tokens.text(items[0].first - 2) == ")":
+            places.append(items[-1].last)
+            places.append(items[0].first - 1)
+    for place in dict.fromkeys(places[:_MOST]):
+        for new, kind in words:
+            yield code.inserted(place, f" {new}", kind)
 
 
 def _commits(

@@ -29,6 +29,9 @@ def order_changes(code: KernelCode) -> Iterator[SourceChange]:
         for number, item in enumerate(items):
             if not _can_move(code, blocks, item):
                 continue
+            if not item.is_simple:
+                yield from _over_compound(code, blocks, items, number)
+                continue
             yield from _over_simple(code, blocks, items, number)
             yield from _over_compound(code, blocks, items, number)
             yield from _into_a_loop(code, blocks, items, number)
@@ -37,8 +40,12 @@ def order_changes(code: KernelCode) -> Iterator[SourceChange]:
 
 def _can_move(code: KernelCode, blocks: StatementBlocks, item: Item) -> bool:
     """Whether a statement declares nothing and does not leave what is around it."""
-    is_short = item.is_simple and item.last - item.first <= _LONGEST
+    is_short = item.last - item.first <= _LONGEST
     text = code.tokens.source(item.first, item.last) if is_short else ""
+    if not item.is_simple:
+        head = code.tokens.partners.get(item.first + 1, item.first)
+        is_plain = code.tokens.text(head + 1) != "{" and code.tokens.text(item.first) != "{"
+        return bool(text) and is_plain and not _LEAVES.search(text)
     return bool(text) and not _LEAVES.match(text) and not blocks.declared(item.first, item.last)
 
 
@@ -127,7 +134,7 @@ def _over_compound(
 ) -> Iterator[SourceChange]:
     """A statement moved over a loop, an `if` or a block beside it, and over a statement more."""
     item, kind = items[number], "statement before or behind a block"
-    for step, nearby in ((1, items[number + 1 : number + 3]), (-1, items[:number][-2:][::-1])):
+    for step, nearby in ((1, items[number + 1 : number + 4]), (-1, items[:number][-3:][::-1])):
         found = [place for place, one in enumerate(nearby) if not one.is_simple]
         for place in found[:1]:
             over = nearby[: place + 1]
@@ -152,9 +159,6 @@ def _into_a_loop(
         opening = blocks.begin_of_body(loop) if is_it else None
         if opening is not None and blocks.depend(item, following):
             yield _moved(code, item, opening, "statement of each round")
-            inner = blocks.items(opening)
-            if inner and tokens.text(inner[0].first) == "for":
-                continue
 
 
 def _out_of_a_block(

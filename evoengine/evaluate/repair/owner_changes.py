@@ -105,10 +105,7 @@ def _atomic(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]
         if tokens.text(sign) in ("+=", "-="):
             minus = "-" if tokens.text(sign) == "-=" else ""
             shown = f"-({value})" if minus else value
-            base = re.fullmatch(r"(\w+)\[(\w+)\]", target)
-            addresses = [pointed, f"{base[1]} + {base[2]}"] if base and not minus else [pointed]
-            for address in addresses[:1] if target.endswith("]]") else addresses:
-                yield code.replaced(first, last, f"atomicAdd({address}, {shown});", kind)
+            yield code.replaced(first, last, f"atomicAdd({pointed}, {shown});", kind)
         elif found := _MAXIMUM.fullmatch(value):
             others = [part for part in found.groups()[1:] if part.strip() != target.strip()]
             if len(others) == 1:

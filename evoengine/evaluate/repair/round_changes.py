@@ -62,7 +62,7 @@ def _running(
 ) -> Iterator[DeclaredName]:
     """The variables declared before a block with a value that are changed in it."""
     changed = blocks.changed(first, last)
-    for item in code.names.visible(first):
+    for item in sorted(code.names.visible(first), key=lambda one: one.position):
         if item.is_parameter or item.position < 0 or item.name not in changed:
             continue
         if item.sort not in ("pointer", "array") and not blocks.is_constant(item):

@@ -14,12 +14,11 @@ from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.statement_blocks import StatementBlocks
 
 _EXPONENTIAL = re.compile(r"\b(\w*exp2?\w*|ex2\w*)\s*\(")
-_OF_ONE = re.compile(r"\b(float|int|double)\s+(\w+)\s*\(\s*(?:const\s+)?\1\s+\w+\s*\)\s*\{")
 _NEWER = re.compile(r"(\w+) = (?:fmaxf|fmax|max|__hmax)\((\w+(?:\[[^\]]*\])*), ")
 _RISEN = re.compile(r"(\w+) = (\w+)")
 _MOST_PLACES = 4  # at which a loop may end
 _MOST_TARGETS = 6  # running values, the last declared first
-_MOST_SIZES = 4
+_MOST_FACTORS = 3  # the last declared first
 
 
 def update_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -28,10 +27,11 @@ def update_changes(code: KernelCode) -> Iterator[SourceChange]:
     for item in _unread(code, blocks):
         yield from _ended(code, blocks, item)
         yield from _updated(code, blocks, item)
+    yield from _decided(code, blocks)
     yield from _rescaled(code, blocks)
     yield from _rescaled_where_it_rises(code, blocks)
-    yield from _reduced(code, blocks)
-    yield from _divided(code, blocks)
+    yield from _rescaled_element(code, blocks)
+    yield from _neighbours(code, blocks)
 
 
 def _unread(code: KernelCode, blocks: StatementBlocks) -> Iterator[DeclaredName]:
@@ -41,13 +41,11 @@ def _unread(code: KernelCode, blocks: StatementBlocks) -> Iterator[DeclaredName]
         following = code.tokens.text(code.extents.postfix(place) + 1)
         if following != "=":
             read.add(code.tokens.text(place))
-    others = {item.name for item in code.unread}
     for item in code.names.all:
         if item.is_parameter or item.position < 0 or item.sort in ("pointer", "array"):
             continue
-        own = code.tokens.text(item.position)
-        unread = item.name not in read if item.sort in ("int", "float") else item.name in others
-        if unread and own and not item.name.isupper() and code.function_places[item.position]:
+        is_own = not item.name.isupper() and code.function_places[item.position]
+        if item.name not in read and is_own:
             yield item
 
 
@@ -88,23 +86,39 @@ def _ended(code: KernelCode, blocks: StatementBlocks, item: DeclaredName) -> Ite
                 yield code.inserted(place, f" if ({flag}) {word};", "flag that ends nothing")
 
 
+def _decided(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
+    """`if (done) break` at the end of a loop, for what a vote of the lanes or a comparison says."""
+    tokens = code.tokens
+    for loop in blocks.loops():
+        body = blocks.items(loop.first) if tokens.text(loop.first) == "{" else []
+        for item in code.names.all:
+            value = blocks.first_value(item) if item.sort == "int" else None
+            is_own = any(one.first <= item.position <= one.last for one in body)
+            if value is None or not is_own:
+                continue
+            is_bool = tokens.text(item.declaration) == "bool"
+            text = f" if ({item.name}) break;"
+            is_vote = re.search(r"__(ballot|any|all)", tokens.source(*value)) is not None
+            in_use = text.strip() in tokens.source(loop.first, loop.last)
+            if (is_bool or is_vote) and not in_use:
+                yield code.inserted(body[-1].last, text, "flag that ends no loop")
+
+
 def _updated(
     code: KernelCode, blocks: StatementBlocks, item: DeclaredName
 ) -> Iterator[SourceChange]:
     """`wanted -= found`, where nothing reads what was found."""
-    places = _places(code, blocks, item)
-    others = [
-        other
-        for other in code.visible(item.position, item.sort)
-        if not other.is_parameter
-        and other.position >= 0
-        and not other.name.isupper()
-        and not blocks.is_constant(other)
-        and not blocks.is_shared(other)
-    ]
     operators = ("-=", "+=", "=", "*=") if item.sort in ("int", "float") else ("=",)
-    ends = [place for place in places if code.tokens.text(place + 1) == "}"]
-    for place in ends:
+    for place in _places(code, blocks, item):
+        if code.tokens.text(place + 1) != "}":
+            continue
+        others = [
+            other
+            for other in code.visible(place, item.sort)
+            if other.name != item.name
+            and not (other.is_parameter or other.position < 0 or other.name.isupper())
+            and not (blocks.is_constant(other) or blocks.is_shared(other))
+        ]
         for other in others[:_MOST_TARGETS]:
             for operator in operators:
                 new = f" {other.name} {operator} {item.name};"
@@ -167,51 +181,43 @@ def _rescaled_where_it_rises(code: KernelCode, blocks: StatementBlocks) -> Itera
                 yield code.replaced(first, last, new, "rescaling by a new maximum missing")
 
 
-def _reduced(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
-    """`sum = warp_sum(sum)` behind the loop that adds up, where no function gets the sum."""
+def _rescaled_element(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
+    """`sum[i] += part` made `sum[i] = sum[i] * factor + part` by a factor that is an exponential."""
     tokens = code.tokens
-    functions = [
-        (sort, name)
-        for sort, name in _OF_ONE.findall(tokens.code)
-        if re.search(rf"\b{name}\((\w|[\[\]. ])+\)", tokens.code)
-    ]
-    if not functions:
-        return
-    called = {
-        tokens.text(place + 2)
-        for place in range(len(tokens))
-        if tokens.text(place + 1) == "(" and tokens.text(place) in {name for _, name in functions}
-    }
-    for _, items in blocks.blocks():
-        for loop in items:
-            if tokens.text(loop.first) != "for":
-                continue
-            changed = blocks.changed(loop.first, loop.last)
-            for item in code.names.visible(loop.first):
-                is_sum = item.name in changed and item.name not in called
-                if not is_sum or item.sort not in ("int", "float") or item.is_parameter:
-                    continue
-                for sort, name in functions:
-                    if sort == tokens.text(item.declaration):
-                        new = f" {item.name} = {name}({item.name});"
-                        yield code.inserted(loop.last, new, "reduction missing")
+    for first, last in code.statements:
+        end = code.extents.postfix(first)
+        own = code.names.at(first)
+        if own is None or tokens.text(end + 1) != "+=" or tokens.has_any(first, last, {","}):
+            continue
+        if own.sort not in ("float", "array"):
+            continue
+        target, value = tokens.source(first, end), tokens.source(end + 2, last - 1)
+        factors = [
+            item.name
+            for item in code.visible(first, "float")
+            if item.name not in tokens.source(first, last)
+            and (begun := blocks.first_value(item)) is not None
+            and _EXPONENTIAL.search(tokens.source(*begun))
+        ]
+        for factor in factors[:_MOST_FACTORS]:
+            new = f"{target} = {target} * {factor} + ({value});"
+            yield code.replaced(first, last, new, "rescaling of a sum missing")
 
 
-def _divided(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
-    """`sum.x /= N, sum.y /= N` behind the loop that adds up in a vector."""
+def _neighbours(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
+    """`out[2 * i] *= scale` once more for its neighbour, where nothing does so for it."""
     tokens = code.tokens
-    for _, items in blocks.blocks():
-        for loop in items:
-            if tokens.text(loop.first) != "for" or "shfl" in tokens.source(loop.first, loop.last):
-                continue
-            members: dict[str, list[str]] = {}
-            for place in blocks.changes(loop.first, loop.last):
-                own = code.names.at(place)
-                is_member = tokens.text(place + 1) == "." and tokens.text(place + 3) == "+="
-                if own is not None and is_member and own.position < loop.first:
-                    found = members.setdefault(own.name, [])
-                    found += {tokens.text(place + 2)} - set(found)
-            for name, parts in members.items():
-                for size in code.sizes(loop.last)[:_MOST_SIZES] if len(parts) > 1 else ():
-                    new = ", ".join(f"{name}.{part} /= {size}" for part in parts)
-                    yield code.inserted(loop.last, f" {new};", "mean not taken")
+    for first, last in code.statements:
+        end = code.extents.postfix(first)
+        is_update = code.names.at(first) is not None and tokens.text(end + 1) in ("*=", "+=", "=")
+        if not is_update or tokens.text(end) != "]" or blocks.declared(first, last):
+            continue
+        opening = tokens.partners[end]
+        index = tokens.source(opening + 1, end - 1)
+        target = tokens.source(first, opening)
+        if not re.search(r"\b2 \*|\* 2\b", index) or f"{target}{index} + 1]" in tokens.code:
+            continue
+        rest = tokens.source(end + 1, last)
+        for new in dict.fromkeys((rest, rest.replace(f"[{index}]", f"[{index} + 1]"))):
+            text = f" {target}{index} + 1] {new}"
+            yield code.inserted(last, text, "statement of the neighbour missing")
