@@ -27,6 +27,7 @@ WEIGHTS: dict[str, float] = {
     "term too many": 13.0,
     "begin of each round missing": 5.0,
     "begin of a sum missing": 2.0,
+    "begin missing": 6.0,
     "state begun in each round": 2.0,
     "array not cleared": 1.5,
     "value not written back": 4.0,

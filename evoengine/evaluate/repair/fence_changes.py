@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.statement_blocks import Item, StatementBlocks
@@ -66,13 +67,11 @@ def _barriers(
     arrays = {
         item.name
         for item in code.names.all
-        if item.sort in ("array", "pointer") and (blocks.is_shared(item) or item.is_parameter)
+        if item.sort in ("array", "pointer")
+        and (item.sort == "pointer" or item.is_parameter or blocks.is_shared(item))
+        and not _is_global(code, item)
     }
-    arrays |= {
-        item.name
-        for item in code.names.all
-        if item.sort == "pointer" and not item.is_parameter and item.position >= 0
-    }
+    roots = _roots(code, blocks, arrays)
     words = [("__syncthreads();", "barrier missing, between uses")]
     if _WARP.search(tokens.code):
         words.append(("__syncwarp();", "barrier missing, of a warp"))
@@ -80,26 +79,64 @@ def _barriers(
     for items in every:
         changed: set[str] = set()
         read: set[str] = set()
+        both = [set[str](), set[str]()]
         for item in items:
             text = _text(code, item)
             if re.match(r"__sync(threads|warp)|asm volatile\(\"bar", text):
                 changed, read = set(), set()
                 continue
             is_call = item.is_simple and tokens.text(item.first + 1) in ("(", "::", "<")
-            own = blocks.changed(item.first, item.last) & arrays
-            used = blocks.reads(item.first, item.last) & arrays
+            own = {roots.get(it, it) for it in blocks.changed(item.first, item.last)} & arrays
+            used = {roots.get(it, it) for it in blocks.reads(item.first, item.last)} & arrays
+            if item.is_simple and blocks.declared(item.first, item.last) & roots.keys():
+                used = set()  # another name for an array reads nothing
             own |= used if is_call else set()
             if changed & used or read & own:
                 places.append(item.first - 1)
             changed |= own
             read |= used
-        is_loop = bool(items) and tokens.text(items[0].first - 1) == "{"
-        if is_loop and changed & read and tokens.text(items[0].first - 2) == ")":
+            both = [both[0] | own, both[1] | used]
+        if both[0] & both[1] and _is_loop(code, items[0].first - 1):
             places.append(items[-1].last)
             places.append(items[0].first - 1)
     for place in dict.fromkeys(places[:_MOST]):
         for new, kind in words:
             yield code.inserted(place, f" {new}", kind)
+
+
+def _roots(code: KernelCode, blocks: StatementBlocks, arrays: set[str]) -> dict[str, str]:
+    """Of each pointer that is another name for a part of an array, that array."""
+    found: dict[str, str] = {}
+    for item in code.names.all:
+        value = blocks.first_value(item) if item.sort == "pointer" else None
+        names = (
+            [
+                code.tokens.text(place)
+                for place in range(value[0], value[1] + 1)
+                if code.tokens.text(place) in arrays and code.tokens.text(place) != item.name
+            ]
+            if value is not None
+            else []
+        )
+        if names:
+            found[item.name] = found.get(names[0], names[0])
+    return found
+
+
+def _is_global(code: KernelCode, item: DeclaredName) -> bool:
+    """Whether a variable is a parameter of a kernel, such as a pointer to global memory."""
+    if not item.is_parameter:
+        return False
+    place = code.tokens.enclosing[item.position]
+    first, _ = code.extents.statement(max(place, 0))
+    return code.tokens.has_any(first, place, {"__global__"})
+
+
+def _is_loop(code: KernelCode, opening: int) -> bool:
+    """Whether the { at `opening` begins the body of a loop."""
+    head = code.tokens.partners.get(opening - 1, -1) - 1
+    is_head = code.tokens.text(opening - 1) == ")"
+    return is_head and code.tokens.text(head) in ("for", "while")
 
 
 def _commits(

@@ -16,7 +16,7 @@ from evoengine.evaluate.repair.statement_blocks import ORDERED, Item, StatementB
 
 _FARTHEST = 3  # statements that one is moved over
 _MOST_PARTS = 6  # of a statement, between commas
-_LONGEST = 60  # tokens of a statement that is moved
+_LONGEST = 100  # tokens of a statement that is moved
 _LEAVES = re.compile(r"return|break|continue|goto|using|typedef|static_assert|__shared__")
 
 
@@ -142,6 +142,9 @@ def _over_compound(
                 step < 0 and not _fits(code, blocks, item, over)
             ):
                 continue
+            is_same = step > 0 and len(over) == 1 and not item.is_simple
+            if is_same and _can_move(code, blocks, over[0]):
+                continue  # as the other one moved up
             behind = over[-1].last if step > 0 else over[-1].first - 1
             yield _moved(code, item, behind, kind)
 

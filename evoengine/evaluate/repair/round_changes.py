@@ -28,6 +28,7 @@ def round_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _before_a_loop(code, blocks)
     yield from _kept(code, blocks, loops)
     yield from _cleared(code, blocks, loops)
+    yield from _without_value(code, blocks)
     yield from _written_back(code, blocks)
     yield from _turned(code, blocks, loops)
 
@@ -175,6 +176,27 @@ def _cleared(
                 yield code.inserted(opening, f" __syncthreads(); {clear}", "array not cleared")
 
 
+def _without_value(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
+    """`float sums[4];` that is added to and never set: it begins with zeros."""
+    tokens = code.tokens
+    for item in code.names.all:
+        is_own = item.sort in ("array", *_SCALARS) and not item.is_parameter
+        if not is_own or item.position < 0 or blocks.is_shared(item):
+            continue
+        last = item.position
+        while tokens.text(last + 1) == "[":
+            last = tokens.partners[last + 1]
+        if tokens.text(last + 1) not in (";", ",") or not code.function_places[item.position]:
+            continue
+        signs = {
+            tokens.text(code.extents.postfix(place) + 1)
+            for place in blocks.changes(last + 1, item.last)
+            if tokens.text(place) == item.name
+        }
+        if "+=" in signs and "=" not in signs:
+            yield code.inserted(last, " = {}" if last > item.position else " = 0", "begin missing")
+
+
 def _written_back(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
     """`sum = next[t]` that is changed afterwards, and never given back: `next[t] = sum`."""
     tokens = code.tokens
@@ -199,15 +221,14 @@ def _written_back(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceC
 def _turned(code: KernelCode, blocks: StatementBlocks, loops: list[Loop]) -> Iterator[SourceChange]:
     """A variable that is no constant and that nothing changes, though a loop uses it."""
     tokens = code.tokens
-    changed = blocks.changed(0, len(tokens) - 1)
     unchanged = [
         item
         for item in code.names.all
         if item.sort in _SCALARS
         and not item.is_parameter
-        and item.name not in changed
         and blocks.first_value(item) is not None
         and not blocks.is_constant(item)
+        and item.name not in blocks.changed(item.position + 1, item.last)
         and tokens.text(item.position + 2) not in ("[", "{")
     ]
     for item in unchanged[:_MOST_TURNED]:
@@ -224,13 +245,13 @@ def _turned_in(
     code: KernelCode, blocks: StatementBlocks, item: DeclaredName, body: Item
 ) -> Iterator[SourceChange]:
     kind = "value that never changes"
-    for statement in blocks.items(body.first):
-        for other in code.names.all:
-            is_here = statement.first <= other.position <= statement.last and statement.is_simple
-            value = blocks.first_value(other) if is_here else None
-            if value is None or other.sort != item.sort or item.name not in blocks.reads(*value):
-                continue
-            yield code.inserted(body.last - 1, f" {item.name} = {other.name};", kind)
+    others = [
+        other.name
+        for other in code.visible(body.last, item.sort)
+        if other.position > body.first and blocks.first_value(other) is not None
+    ]
+    for other in others[:_MOST_TURNED]:
+        yield code.inserted(body.last - 1, f" {item.name} = {other};", kind)
     if item.sort == "int":
         for new in (f"{item.name} ^= 1;", f"++{item.name};"):
             yield code.inserted(body.last - 1, f" {new}", kind)

@@ -1,4 +1,4 @@
-"""What changes of statements say: of rounds of loops, of orders, of updates that are missing, of who
+"""What changes of statements say: of rounds of loops, orders, updates that are missing, and of who
 does a statement.
 """
 
@@ -219,6 +219,10 @@ def _compared(text: ChangedText) -> str:
 STATEMENT_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("begin of each round", _begun),
     ("begin of a sum", _summed),
+    (
+        "begin missing",
+        fixed("sums begin with any value: they are not initialised (not set to zero), in"),
+    ),
     ("state begun", _kept),
     ("array not cleared", _cleared),
     ("value not written back", _written_back),

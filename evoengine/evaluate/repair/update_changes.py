@@ -16,6 +16,8 @@ from evoengine.evaluate.repair.statement_blocks import StatementBlocks
 _EXPONENTIAL = re.compile(r"\b(\w*exp2?\w*|ex2\w*)\s*\(")
 _NEWER = re.compile(r"(\w+) = (?:fmaxf|fmax|max|__hmax)\((\w+(?:\[[^\]]*\])*), ")
 _RISEN = re.compile(r"(\w+) = (\w+)")
+_DECIDED = re.compile(r"[=!<>]=|[<>!]|&&|\|\||\b(true|false)\b|__(ballot|any|all)")
+_OF_GRID = re.compile(r"\b(threadIdx|blockIdx|blockDim|gridDim)\b|\b(lane|warp|tid|t)\b")
 _MOST_PLACES = 4  # at which a loop may end
 _MOST_TARGETS = 6  # running values, the last declared first
 _MOST_FACTORS = 3  # the last declared first
@@ -45,7 +47,9 @@ def _unread(code: KernelCode, blocks: StatementBlocks) -> Iterator[DeclaredName]
         if item.is_parameter or item.position < 0 or item.sort in ("pointer", "array"):
             continue
         is_own = not item.name.isupper() and code.function_places[item.position]
-        if item.name not in read and is_own:
+        begun = blocks.first_value(item)
+        of_grid = begun is not None and _OF_GRID.search(code.tokens.source(*begun))
+        if item.name not in read and is_own and not of_grid:
             yield item
 
 
@@ -73,7 +77,7 @@ def _places(code: KernelCode, blocks: StatementBlocks, item: DeclaredName) -> li
 
 def _ended(code: KernelCode, blocks: StatementBlocks, item: DeclaredName) -> Iterator[SourceChange]:
     """`if (found) break` at the end of a loop, or before."""
-    if item.sort != "int":
+    if item.sort != "int" or not _is_flag(code, item):
         return
     loops = [loop for loop in blocks.loops() if loop.first < item.position < loop.last]
     words = ("break", "continue") if loops else ("return",)
@@ -84,6 +88,14 @@ def _ended(code: KernelCode, blocks: StatementBlocks, item: DeclaredName) -> Ite
         for word in words:
             for flag in (item.name, f"!{item.name}"):
                 yield code.inserted(place, f" if ({flag}) {word};", "flag that ends nothing")
+
+
+def _is_flag(code: KernelCode, item: DeclaredName) -> bool:
+    """Whether a variable is given what a comparison or a vote says."""
+    text = code.tokens.source(item.position, item.last)
+    values = re.findall(rf"\b{item.name} [|&]?= ([^;]*);", text)
+    is_bool = code.tokens.text(item.declaration) == "bool"
+    return is_bool or any(_DECIDED.search(value) for value in values)
 
 
 def _decided(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
@@ -182,7 +194,7 @@ def _rescaled_where_it_rises(code: KernelCode, blocks: StatementBlocks) -> Itera
 
 
 def _rescaled_element(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
-    """`sum[i] += part` made `sum[i] = sum[i] * factor + part` by a factor that is an exponential."""
+    """`sum[i] += part` made `sum[i] = sum[i] * factor + part`, the factor an exponential."""
     tokens = code.tokens
     for first, last in code.statements:
         end = code.extents.postfix(first)
@@ -215,7 +227,8 @@ def _neighbours(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceCha
         opening = tokens.partners[end]
         index = tokens.source(opening + 1, end - 1)
         target = tokens.source(first, opening)
-        if not re.search(r"\b2 \*|\* 2\b", index) or f"{target}{index} + 1]" in tokens.code:
+        behind = tokens.source(first, min(blocks.last_of(last + 1), len(tokens) - 1))
+        if not re.search(r"\b2 \*|\* 2\b", index) or f"{target}{index} + 1]" in behind:
             continue
         rest = tokens.source(end + 1, last)
         for new in dict.fromkeys((rest, rest.replace(f"[{index}]", f"[{index} + 1]"))):
