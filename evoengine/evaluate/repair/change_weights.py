@@ -9,6 +9,7 @@ that were added since.
 from __future__ import annotations
 
 from evoengine.evaluate.repair.change_evidence import Evidence
+from evoengine.evaluate.repair.statement_weights import STATEMENT_WEIGHTS
 
 USUAL_WEIGHT = 0.3  # of a kind that is not named
 # Of a kind of which a kernel has many changes each one is less likely, by this power of their
@@ -22,41 +23,10 @@ LEAVES_UNREAD = 0.14  # likewise, of a change that does not read it
 LIKE_WEIGHT = 400.0
 
 WEIGHTS: dict[str, float] = {
+    **STATEMENT_WEIGHTS,
     "grid rounded down": 19.0,
     "plan rounded down": 19.0,
     "term too many": 13.0,
-    "begin of each round missing": 5.0,
-    "begin of a sum missing": 2.0,
-    "begin missing": 6.0,
-    "state begun in each round": 2.0,
-    "array not cleared": 1.5,
-    "value not written back": 4.0,
-    "value that never changes": 4.0,
-    "statements in the wrong order": 2.5,
-    "parts in the wrong order": 4.0,
-    "statement moved over others": 1.0,
-    "statement before or behind a block": 1.5,
-    "statement of each round": 2.0,
-    "statement in a block": 1.0,
-    "flag that ends nothing": 4.0,
-    "update by what nothing reads missing": 4.0,
-    "rescaling by a new maximum missing": 3.0,
-    "reduction missing": 2.0,
-    "mean not taken": 1.5,
-    "fence missing": 2.0,
-    "barrier missing, between uses": 2.0,
-    "barrier missing, of a warp": 1.5,
-    "rescaling of a sum missing": 2.0,
-    "statement of the neighbour missing": 1.5,
-    "flag that ends no loop": 1.0,
-    "commit missing": 2.0,
-    "wait for copies missing": 2.0,
-    "one of each warp": 2.5,
-    "one of them alone": 2.5,
-    "atomic operation missing": 2.5,
-    "atomic operation of another kind": 2.0,
-    "companion of a shuffle missing": 2.5,
-    "last ones left out": 4.0,
     "byte not cut": 4.0,
     "known constant": 4.0,
     "rounding missing": 4.0,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.switched_change import switched
 from tests.evaluate.repair.mistaken_statements import assert_mended, kernel, kinds, repairing
 
 # kind of change, the wrong statements, the right ones, what is said
@@ -87,6 +89,12 @@ def test_the_change_is_known_and_told(kind: str, wrong: str, right: str, said: s
 def test_statements_that_have_nothing_in_common_are_not_exchanged() -> None:
     found = kinds("float a = 0.0f, b = 1.0f; a = x[t]; b = x[N];")
     assert "statements in the wrong order" not in found
+
+
+def test_a_statement_that_is_moved_is_chosen_while_the_kernel_runs() -> None:
+    wrong = kernel("float a = 0.0f; if (t < C) { out[t] = a; } a = x[t];")
+    moved = [it for it, _ in ordered_changes(wrong) if it.kind.startswith("statement before")]
+    assert moved and all(switched(kernel_code(wrong), it) is not None for it in moved)
 
 
 def test_what_is_declared_is_not_used_before() -> None:
