@@ -102,6 +102,8 @@ def _atomic(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]
         if sign < 0 or not is_place:
             continue
         value = tokens.source(sign + 1, last - 1)
+        if tokens.text(sign) == "+=" and target.endswith("]"):
+            continue  # counter_changes has these
         if tokens.text(sign) in ("+=", "-="):
             minus = "-" if tokens.text(sign) == "-=" else ""
             shown = f"-({value})" if minus else value

@@ -116,7 +116,8 @@ class StatementBlocks:
                 continue
             following = tokens.text(self.code.extents.postfix(place) + 1)
             before = tokens.text(place - 1)
-            if following in _CHANGING or before in ("++", "--") or self._is_reference(place):
+            is_changed = following in _CHANGING or before in ("++", "--")
+            if is_changed or self._is_reference(place) or self._is_cast(place):
                 yield place
 
     def _is_reference(self, place: int) -> bool:
@@ -127,6 +128,21 @@ class StatementBlocks:
         if tokens.text(place - 1) == "&":
             return tokens.text(place - 2) in ("(", ",")
         return tokens.text(around - 1) in self._changing_functions
+
+    def _is_cast(self, place: int) -> bool:
+        """Whether elements of an array are changed as those of another type:
+        `reinterpret_cast<float4*>(tile + i)[0] = v`.
+        """
+        tokens, around = self.tokens, self.tokens.enclosing[place]
+        own = self.code.names.at(place)
+        if own is None or own.sort not in ("array", "pointer"):
+            return False
+        if tokens.text(around) != "(" or tokens.text(around - 1) != ">":
+            return False
+        last = tokens.partners[around]
+        while tokens.text(last + 1) == "[" and last + 1 in tokens.partners:
+            last = tokens.partners[last + 1]
+        return tokens.text(last + 1) in ASSIGNMENTS
 
     def reads(self, first: int, last: int) -> set[str]:
         """The variables whose values are used between two tokens."""

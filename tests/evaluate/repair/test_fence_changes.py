@@ -23,6 +23,14 @@ MISTAKES = [
     ),
     (
         "barrier missing, between uses",
+        "reinterpret_cast<float4*>(tile)[lane] = make_float4(0.0f, 0.0f, 0.0f, 0.0f); "
+        "out[t] = tile[127 - t];",
+        "reinterpret_cast<float4*>(tile)[lane] = make_float4(0.0f, 0.0f, 0.0f, 0.0f); "
+        "__syncthreads(); out[t] = tile[127 - t];",
+        "a barrier is missing",
+    ),
+    (
+        "barrier missing, between uses",
         "tile[t] = x[t]; out[t] = tile[127 - t];",
         "tile[t] = x[t]; __syncthreads(); out[t] = tile[127 - t];",
         "a barrier is missing",
