@@ -13,6 +13,7 @@ from evoengine.evaluate.repair.expression_meanings import EXPRESSION_MEANINGS
 from evoengine.evaluate.repair.number_words import number_words
 from evoengine.evaluate.repair.part_meanings import PART_MEANINGS, scaled
 from evoengine.evaluate.repair.place_meanings import PLACE_MEANINGS, fixed, shown
+from evoengine.evaluate.repair.statement_meanings import STATEMENT_MEANINGS
 
 _OPERATOR = re.compile(r"[-+*/]?=")
 _IN_FIRST_ROUND = re.compile(r"(\w+) == 0")
@@ -285,6 +286,7 @@ def _precision(text: ChangedText) -> str:
 
 _MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     *EXPRESSION_MEANINGS,
+    *STATEMENT_MEANINGS,
     *PART_MEANINGS,
     *CONVERSION_MEANINGS,
     (AS_A_LIKE_KERNEL, fixed("there the edit of that kernel is wrong, in")),

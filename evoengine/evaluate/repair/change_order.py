@@ -37,6 +37,7 @@ from evoengine.evaluate.repair.difference_changes import AS_A_LIKE_KERNEL, diffe
 from evoengine.evaluate.repair.element_changes import element_changes
 from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
 from evoengine.evaluate.repair.extent_changes import extent_changes
+from evoengine.evaluate.repair.fence_changes import fence_changes
 from evoengine.evaluate.repair.first_value_changes import first_value_changes
 from evoengine.evaluate.repair.header_changes import header_changes
 from evoengine.evaluate.repair.index_changes import index_changes
@@ -54,7 +55,9 @@ from evoengine.evaluate.repair.moved_changes import moved_changes
 from evoengine.evaluate.repair.name_changes import name_changes
 from evoengine.evaluate.repair.number_changes import number_changes
 from evoengine.evaluate.repair.operator_changes import operator_changes
+from evoengine.evaluate.repair.order_changes import order_changes
 from evoengine.evaluate.repair.own_changes import own_changes
+from evoengine.evaluate.repair.owner_changes import owner_changes
 from evoengine.evaluate.repair.pair_changes import pair_changes
 from evoengine.evaluate.repair.part_changes import part_changes
 from evoengine.evaluate.repair.part_end_changes import part_end_changes
@@ -62,7 +65,9 @@ from evoengine.evaluate.repair.pitch_changes import pitch_changes
 from evoengine.evaluate.repair.plan_size_changes import plan_size_changes
 from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.range_changes import range_changes
+from evoengine.evaluate.repair.reduction_changes import reduction_changes
 from evoengine.evaluate.repair.rest_changes import rest_changes
+from evoengine.evaluate.repair.round_changes import round_changes
 from evoengine.evaluate.repair.scale_changes import scale_changes
 from evoengine.evaluate.repair.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -72,9 +77,16 @@ from evoengine.evaluate.repair.stride_changes import stride_changes
 from evoengine.evaluate.repair.term_changes import term_changes
 from evoengine.evaluate.repair.twofold_changes import equal_arguments, twofold_changes
 from evoengine.evaluate.repair.unread_changes import unread_changes
+from evoengine.evaluate.repair.update_changes import update_changes
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (
+    round_changes,
+    order_changes,
+    update_changes,
+    fence_changes,
+    owner_changes,
+    reduction_changes,
     coordinate_changes,
     loop_changes,
     scale_changes,

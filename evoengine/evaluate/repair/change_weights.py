@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from evoengine.evaluate.repair.change_evidence import Evidence
 from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
+from evoengine.evaluate.repair.statement_weights import STATEMENT_WEIGHTS
 
 USUAL_WEIGHT = 0.3  # of a kind that is not named
 # Of a kind of which a kernel has many changes each one is less likely, by this power of their
@@ -24,6 +25,7 @@ LIKE_WEIGHT = 400.0
 
 WEIGHTS: dict[str, float] = {
     **EXPRESSION_WEIGHTS,
+    **STATEMENT_WEIGHTS,
     "grid rounded down": 19.0,
     "plan rounded down": 19.0,
     "term too many": 13.0,

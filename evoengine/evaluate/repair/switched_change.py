@@ -216,6 +216,6 @@ def _spanning(
     if change.start < start or change.end > end:
         return None
     new = code.source[start : change.start] + change.new + code.source[change.end : end]
-    if not new.strip():
+    if not new.strip() and form is not Form.statement:
         return None
     return SwitchedChange(change, start, end, new, form)

@@ -17,11 +17,18 @@ STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
 
 # by the begin of its sentence, the begins of the kinds that mend it
 _KINDS: dict[str, tuple[str, ...]] = {
-    "race": ("barrier", "other stage", "statements exchanged", "condition", "atomic", "row of"),
+    "race": (
+        *("barrier", "other stage", "statement", "condition", "atomic", "row of", "fence"),
+        "one of",
+    ),
     "uninitialised": (
         *("barrier", "reset", "bound", "range", "end of", "number", "launch", "scratch"),
+        *("statement", "array not cleared", "begin of"),
     ),
-    "async copy": ("too many copies", "other stage", "barrier", "term", "index of"),
+    "async copy": (
+        *("too many copies", "other stage", "barrier", "term", "index of", "statement", "commit"),
+        "wait for",
+    ),
     "out of bounds": (
         *("bound", "condition", "comparison", "grid", "limit", "mask", "term too many"),
     ),
