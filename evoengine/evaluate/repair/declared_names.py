@@ -106,6 +106,7 @@ class DeclaredNames:
         self.tokens = tokens
         self.extents = extents
         self.macros = macros
+        self._meant: dict[int, DeclaredName | None] = {}
 
     @cached_property
     def all(self) -> tuple[DeclaredName, ...]:
@@ -122,6 +123,11 @@ class DeclaredNames:
 
     def at(self, position: int) -> DeclaredName | None:
         """The variable that the name at `position` means; None for a function, type or member."""
+        if position not in self._meant:  # every kind of change asks for the same ones
+            self._meant[position] = self._meaning(position)
+        return self._meant[position]
+
+    def _meaning(self, position: int) -> DeclaredName | None:
         tokens = self.tokens
         if tokens.text(position - 1) in (".", "->", "::") or tokens.text(position + 1) == "::":
             return None
