@@ -248,7 +248,9 @@ def _turned_in(
     others = [
         other.name
         for other in code.visible(body.last, item.sort)
-        if other.position > body.first and blocks.first_value(other) is not None
+        if other.position > body.first
+        and blocks.first_value(other) is not None
+        and other not in code.unread  # unread_changes has those
     ]
     for other in others[:_MOST_TURNED]:
         yield code.inserted(body.last - 1, f" {item.name} = {other};", kind)

@@ -120,7 +120,9 @@ def _updated(
     code: KernelCode, blocks: StatementBlocks, item: DeclaredName
 ) -> Iterator[SourceChange]:
     """`wanted -= found`, where nothing reads what was found."""
-    operators = ("-=", "+=", "=", "*=") if item.sort in ("int", "float") else ("=",)
+    operators = ["-=", "+=", "=", "*="] if item.sort in ("int", "float") else ["="]
+    if item in code.unread and item.sort in ("int", "float"):
+        operators.remove("=")  # unread_changes has these
     for place in _places(code, blocks, item):
         if code.tokens.text(place + 1) != "}":
             continue
