@@ -1,8 +1,9 @@
 """The corpora of planted bugs (tests/bugs, tests/bugs_second, tests/bugs_third, tests/bugs_fourth,
 tests/bugs_fifth, tests/bugs_sixth, tests/bugs_seventh, tests/bugs_eighth, tests/bugs_ninth,
 tests/bugs_tenth, tests/bugs_eleventh, tests/bugs_twelfth, tests/bugs_thirteenth,
-tests/bugs_fourteenth, tests/bugs_fifteenth, tests/bugs_sixteenth, tests/bugs_seventeenth): their
-manifests, the kernels they describe, and when a diagnosis names a cause.
+tests/bugs_fourteenth, tests/bugs_fifteenth, tests/bugs_sixteenth, tests/bugs_seventeenth,
+tests/bugs_eighteenth): their manifests, the kernels they describe, and when a diagnosis names a
+cause.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ MANIFESTS = {
         "bugs_fifteenth",
         "bugs_sixteenth",
         "bugs_seventeenth",
+        "bugs_eighteenth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -110,6 +111,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_fifteenth", 40, 3, 5),
         ("bugs_sixteenth", 24, 2, 3),
         ("bugs_seventeenth", 40, 3, 5),
+        ("bugs_eighteenth", 40, 3, 5),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
