@@ -14,10 +14,6 @@ from dataclasses import replace
 from itertools import chain
 
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.evaluate.repair.alike_changes import alike_changes
-from evoengine.evaluate.repair.anew_changes import anew_changes
-from evoengine.evaluate.repair.axis_changes import axis_changes
-from evoengine.evaluate.repair.call_changes import call_changes
 from evoengine.evaluate.repair.change_evidence import ChangeEvidence
 from evoengine.evaluate.repair.change_weights import (
     COUNT_POWER,
@@ -26,58 +22,62 @@ from evoengine.evaluate.repair.change_weights import (
     WEIGHTS,
     weight,
 )
-from evoengine.evaluate.repair.choice_changes import choice_changes
-from evoengine.evaluate.repair.combined_changes import combined_changes
-from evoengine.evaluate.repair.condition_changes import condition_changes
-from evoengine.evaluate.repair.conversion_changes import conversion_changes
-from evoengine.evaluate.repair.coordinate_changes import coordinate_changes
-from evoengine.evaluate.repair.counter_changes import counter_changes
-from evoengine.evaluate.repair.coupled_changes import coupled_changes
-from evoengine.evaluate.repair.difference_changes import AS_A_LIKE_KERNEL, difference_changes
-from evoengine.evaluate.repair.element_changes import element_changes
 from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
-from evoengine.evaluate.repair.extent_changes import extent_changes
-from evoengine.evaluate.repair.fence_changes import fence_changes
-from evoengine.evaluate.repair.first_value_changes import first_value_changes
-from evoengine.evaluate.repair.header_changes import header_changes
-from evoengine.evaluate.repair.index_changes import index_changes
-from evoengine.evaluate.repair.instruction_changes import instruction_changes
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.lane_changes import lane_changes
-from evoengine.evaluate.repair.launch_changes import launch_changes
-from evoengine.evaluate.repair.layout_changes import layout_changes
-from evoengine.evaluate.repair.like_part_changes import like_part_changes
-from evoengine.evaluate.repair.like_statement_changes import like_statement_changes
-from evoengine.evaluate.repair.limit_changes import limit_changes
-from evoengine.evaluate.repair.loop_changes import loop_changes
-from evoengine.evaluate.repair.mask_changes import mask_changes
-from evoengine.evaluate.repair.moved_changes import moved_changes
-from evoengine.evaluate.repair.name_changes import name_changes
-from evoengine.evaluate.repair.number_changes import number_changes
-from evoengine.evaluate.repair.operator_changes import operator_changes
-from evoengine.evaluate.repair.order_changes import order_changes
-from evoengine.evaluate.repair.own_changes import own_changes
-from evoengine.evaluate.repair.owner_changes import owner_changes
-from evoengine.evaluate.repair.pair_changes import pair_changes
-from evoengine.evaluate.repair.part_changes import part_changes
-from evoengine.evaluate.repair.part_end_changes import part_end_changes
-from evoengine.evaluate.repair.pitch_changes import pitch_changes
-from evoengine.evaluate.repair.plan_size_changes import plan_size_changes
-from evoengine.evaluate.repair.plan_value_changes import plan_value_changes
-from evoengine.evaluate.repair.range_changes import range_changes
-from evoengine.evaluate.repair.reduction_changes import reduction_changes
-from evoengine.evaluate.repair.rest_changes import rest_changes
-from evoengine.evaluate.repair.round_changes import round_changes
-from evoengine.evaluate.repair.scale_changes import scale_changes
-from evoengine.evaluate.repair.sibling_changes import sibling_changes
+from evoengine.evaluate.repair.kinds.alike_changes import alike_changes
+from evoengine.evaluate.repair.kinds.anew_changes import anew_changes
+from evoengine.evaluate.repair.kinds.axis_changes import axis_changes
+from evoengine.evaluate.repair.kinds.call_changes import call_changes
+from evoengine.evaluate.repair.kinds.choice_changes import choice_changes
+from evoengine.evaluate.repair.kinds.combined_changes import combined_changes
+from evoengine.evaluate.repair.kinds.condition_changes import condition_changes
+from evoengine.evaluate.repair.kinds.conversion_changes import conversion_changes
+from evoengine.evaluate.repair.kinds.coordinate_changes import coordinate_changes
+from evoengine.evaluate.repair.kinds.counter_changes import counter_changes
+from evoengine.evaluate.repair.kinds.coupled_changes import coupled_changes
+from evoengine.evaluate.repair.kinds.difference_changes import AS_A_LIKE_KERNEL, difference_changes
+from evoengine.evaluate.repair.kinds.element_changes import element_changes
+from evoengine.evaluate.repair.kinds.extent_changes import extent_changes
+from evoengine.evaluate.repair.kinds.fence_changes import fence_changes
+from evoengine.evaluate.repair.kinds.first_value_changes import first_value_changes
+from evoengine.evaluate.repair.kinds.header_changes import header_changes
+from evoengine.evaluate.repair.kinds.index_changes import index_changes
+from evoengine.evaluate.repair.kinds.instruction_changes import instruction_changes
+from evoengine.evaluate.repair.kinds.lane_changes import lane_changes
+from evoengine.evaluate.repair.kinds.launch_changes import launch_changes
+from evoengine.evaluate.repair.kinds.layout_changes import layout_changes
+from evoengine.evaluate.repair.kinds.like_part_changes import like_part_changes
+from evoengine.evaluate.repair.kinds.like_statement_changes import like_statement_changes
+from evoengine.evaluate.repair.kinds.limit_changes import limit_changes
+from evoengine.evaluate.repair.kinds.loop_changes import loop_changes
+from evoengine.evaluate.repair.kinds.mask_changes import mask_changes
+from evoengine.evaluate.repair.kinds.moved_changes import moved_changes
+from evoengine.evaluate.repair.kinds.name_changes import name_changes
+from evoengine.evaluate.repair.kinds.number_changes import number_changes
+from evoengine.evaluate.repair.kinds.operator_changes import operator_changes
+from evoengine.evaluate.repair.kinds.order_changes import order_changes
+from evoengine.evaluate.repair.kinds.own_changes import own_changes
+from evoengine.evaluate.repair.kinds.owner_changes import owner_changes
+from evoengine.evaluate.repair.kinds.pair_changes import pair_changes
+from evoengine.evaluate.repair.kinds.part_changes import part_changes
+from evoengine.evaluate.repair.kinds.part_end_changes import part_end_changes
+from evoengine.evaluate.repair.kinds.pitch_changes import pitch_changes
+from evoengine.evaluate.repair.kinds.plan_size_changes import plan_size_changes
+from evoengine.evaluate.repair.kinds.plan_value_changes import plan_value_changes
+from evoengine.evaluate.repair.kinds.range_changes import range_changes
+from evoengine.evaluate.repair.kinds.reduction_changes import reduction_changes
+from evoengine.evaluate.repair.kinds.rest_changes import rest_changes
+from evoengine.evaluate.repair.kinds.round_changes import round_changes
+from evoengine.evaluate.repair.kinds.scale_changes import scale_changes
+from evoengine.evaluate.repair.kinds.sibling_changes import sibling_changes
+from evoengine.evaluate.repair.kinds.stage_changes import stage_changes
+from evoengine.evaluate.repair.kinds.statement_changes import statement_changes
+from evoengine.evaluate.repair.kinds.stride_changes import stride_changes
+from evoengine.evaluate.repair.kinds.term_changes import term_changes
+from evoengine.evaluate.repair.kinds.twofold_changes import equal_arguments, twofold_changes
+from evoengine.evaluate.repair.kinds.unread_changes import unread_changes
+from evoengine.evaluate.repair.kinds.update_changes import update_changes
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.stage_changes import stage_changes
-from evoengine.evaluate.repair.statement_changes import statement_changes
-from evoengine.evaluate.repair.stride_changes import stride_changes
-from evoengine.evaluate.repair.term_changes import term_changes
-from evoengine.evaluate.repair.twofold_changes import equal_arguments, twofold_changes
-from evoengine.evaluate.repair.unread_changes import unread_changes
-from evoengine.evaluate.repair.update_changes import update_changes
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.evaluate.repair.change_meaning import meaning
 from evoengine.evaluate.repair.change_order import kernel_code
-from evoengine.evaluate.repair.change_place import ChangePlace, place_of
-from evoengine.evaluate.repair.changed_text import LONGEST, ChangedText, quoted
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
+from evoengine.evaluate.repair.words.change_meaning import meaning
+from evoengine.evaluate.repair.words.change_place import ChangePlace, place_of
+from evoengine.evaluate.repair.words.changed_text import LONGEST, ChangedText, quoted
 from evoengine.records import Diagnosis, DiagnosisKind, Forensics
 
 # what the outputs show of a mistake, by the kind of a finding

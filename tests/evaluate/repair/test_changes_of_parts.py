@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from evoengine.evaluate.repair.change_order import ordered_changes
-from evoengine.evaluate.repair.expression_meanings import EXPRESSION_MEANINGS
 from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
 from evoengine.evaluate.repair.repair_finding import finding
 from evoengine.evaluate.repair.repair_search import FoundRepairs
+from evoengine.evaluate.repair.words.expression_meanings import EXPRESSION_MEANINGS
 from tests.evaluate.repair.parts_kernel import kernel, repairing
 
 # kind of change, the wrong statements, the right ones

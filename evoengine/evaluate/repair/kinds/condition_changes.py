@@ -1,0 +1,141 @@
+"""Limits that are missing: a value that counts only under a condition, a minimum, a reset."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.term_changes import sorts_between, spots_of
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_LONGEST = 12  # tokens of a condition that is repeated
+_CODES = re.compile(r"char|int8|codes|quant|nibble", re.IGNORECASE)
+# least and largest codes of 8 and 4 bits
+_CODE_RANGES = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (0, 15))
+_MOST_CONDITIONS = 10  # of a kernel
+
+
+def condition_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Values limited, left out under conditions, and set back in each round of a loop."""
+    yield from _conditional(code)
+    yield from _limited(code)
+    yield from _limited_terms(code)
+    yield from _limited_codes(code)
+    yield from _reset(code)
+    yield from _whole_vectors(code)
+    yield from _counts(code)
+
+
+def _conditional(code: KernelCode) -> Iterator[SourceChange]:
+    """A value that counts only where a comparison of the kernel holds."""
+    tokens = code.tokens
+    known: dict[str, tuple[int, int]] = {}
+    for first, last in code.conditions:
+        if last - first < _LONGEST:
+            known.setdefault(tokens.source(first, last), (first, last))
+    for first, last in code.values:
+        sorts = sorts_between(code, first, last)
+        text = tokens.source(first, last)
+        if not sorts & {"float", "array"} or "?" in text or text.startswith("&"):
+            continue
+        for condition, pair in list(known.items())[:_MOST_CONDITIONS]:
+            if code.can_stand(*pair, first):
+                new = f"(({condition}) ? {text} : 0.0f)"
+                yield code.replaced(first, last, new, "condition of a value missing")
+
+
+def _whole_vectors(code: KernelCode) -> Iterator[SourceChange]:
+    """`n + 1 < N` made `N % 2 == 0 && n + 1 < N`: two at once only where a row has whole pairs."""
+    tokens = code.tokens
+    for first, last in code.conditions:
+        condition = tokens.source(first, last)
+        for found in re.finditer(r"\+ ([137]) < (\w+)", condition):
+            new = f"{found[2]} % {int(found[1]) + 1} == 0 && {condition}"
+            yield code.replaced(first, last, new, "whole vectors only")
+
+
+def _counts(code: KernelCode) -> Iterator[SourceChange]:
+    """`1.0f / S` made `1.0f / max(tokens, 1)`: divided by what was counted."""
+    tokens = code.tokens
+    for position in range(len(tokens)):
+        is_division = tokens.text(position) == "/" and code.extents.is_binary(position)
+        if not is_division or not code.function_places[position]:
+            continue
+        first, last = code.extents.operand_behind(position)
+        if first != last or sorts_between(code, first, last) != {"int"}:
+            continue
+        for item in code.visible(first, "int"):
+            if not item.is_parameter and not item.name.isupper():
+                new = f"max({item.name}, 1)"
+                yield code.replaced(first, last, new, "name for another as a divisor, counted")
+
+
+def _limited(code: KernelCode) -> Iterator[SourceChange]:
+    """A whole number kept within bounds, a variance above zero."""
+    tokens = code.tokens
+    for first, last in code.values:
+        text = tokens.source(first, last)
+        sorts = sorts_between(code, first, last)
+        if sorts == {"int"}:
+            for item in code.visible(first, "int"):
+                if item.is_parameter and item.name not in text:
+                    yield code.replaced(first, last, f"min({text}, {item.name})", "bound missing")
+                    new = f"min({text}, {item.name} - 1)"
+                    yield code.replaced(first, last, new, "bound missing")
+            yield code.replaced(first, last, f"max({text}, 0)", "bound missing")
+        elif sorts & {"float", "array"}:
+            yield code.replaced(first, last, f"fmaxf({text}, 0.0f)", "clamp missing")
+            for limit in ("127.0f", "448.0f"):
+                if limit in tokens.code:
+                    new = f"fminf(fmaxf({text}, -{limit}), {limit})"
+                    yield code.replaced(first, last, new, "clamp missing")
+
+
+def _limited_terms(code: KernelCode) -> Iterator[SourceChange]:
+    """a - b made a - max(b, 0), where a place may lie before the first one, or a - min(b, N)."""
+    tokens = code.tokens
+    whole = set(code.values)
+    for first, last in spots_of(code):
+        is_term = tokens.text(first - 1) in ("-", "+") or tokens.text(last + 1) in ("-", "+")
+        if (first, last) in whole or not is_term or sorts_between(code, first, last) != {"int"}:
+            continue
+        if code.in_index(first):
+            continue
+        text = tokens.source(first, last)
+        yield code.replaced(first, last, f"max({text}, 0)", "bound of a term missing")
+        for item in code.visible(first, "int"):
+            is_size = item.is_parameter and (not item.name.isupper() or len(item.name) == 1)
+            if is_size and item.name not in text:
+                new = f"min({text}, {item.name})"
+                yield code.replaced(first, last, new, "bound of a term missing")
+
+
+def _limited_codes(code: KernelCode) -> Iterator[SourceChange]:
+    """A whole number kept within the codes of a few bits, where a kernel makes such."""
+    if not _CODES.search(code.tokens.code):
+        return
+    for first, last in code.values:
+        text = code.tokens.source(first, last)
+        is_whole = sorts_between(code, first, last) == {"int"} or "__float2int" in text
+        if not is_whole or "min(" in text or code.in_index(first) or code.loop_of(first):
+            continue
+        for least, largest in _CODE_RANGES:
+            if str(largest) in code.source or largest == 127:
+                new = f"max({least}, min({largest}, {text}))"
+                yield code.replaced(first, last, new, "clamp of a code missing")
+
+
+def _reset(code: KernelCode) -> Iterator[SourceChange]:
+    """A sum that begins anew in each round of a loop around it."""
+    tokens = code.tokens
+    for position in range(len(tokens)):
+        if tokens.text(position) != "for" or position + 1 not in tokens.partners:
+            continue
+        body = tokens.partners[position + 1] + 1
+        if tokens.text(body) != "{" or not code.function_places[position]:
+            continue
+        inside = {tokens.text(place) for place in range(body, tokens.partners.get(body, body))}
+        for item in code.visible(body, "float"):
+            if not item.is_parameter and item.name in inside:
+                yield code.inserted(body, f" {item.name} = 0.0f;", "reset missing")

@@ -1,0 +1,1 @@
+"""What a change says of the mistake that it mends, in words."""
