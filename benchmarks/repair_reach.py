@@ -1,22 +1,29 @@
 """How early the search for a change would come to the planted one; nothing is launched.
 
     python -m benchmarks.repair_reach [--half looked|held|open|blind|both] [--names]
+                                      [--mistakes FILE.jsonl ...]
 
 The planted change, written as the manifest has it, is looked for among the changes that are known
 of each wrong kernel, the likeliest first; brackets and an order of terms that change nothing do not
 count (benchmarks/written_alike.py). One that has the same effect but is written otherwise is not
 counted. `looked` are the bugs that kinds and their order were chosen by, `held` those that
 are held back (benchmarks/bug_halves.py). `--names` prints the place of each bug that may be seen.
+
+`--mistakes` takes, in place of planted bugs, mistakes in kernels of the repository that were
+written down and never launched: tests/mistakes has two files that kinds were made by, and
+`held_back.jsonl`, of which nothing but the counts may be looked at.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.bug_halves import blind_half, held_back, looked_at, open_half
-from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest
+from benchmarks.corpora import ROOT
+from benchmarks.planted_bugs import CorpusKernel, bug_manifest
 from benchmarks.table import Row, table
 from benchmarks.written_alike import form
 from evoengine.evaluate.repair.change_order import header_end, ordered_changes
@@ -27,7 +34,7 @@ WITHIN = (100, 300, 500, 1000)
 _BESIDE = 60  # characters before and behind a planted change that are compared with it
 
 
-def place_of_planted(bug: PlantedBug, folder: Path) -> int | None:
+def place_of_planted(bug: CorpusKernel, folder: Path) -> int | None:
     """The place, from 1, of the first change that makes the kernel the one without the bug; None
     where none does.
     """
@@ -41,7 +48,7 @@ def place_of_planted(bug: PlantedBug, folder: Path) -> int | None:
 class _Planted:
     """A planted change, and the stretch of the wrong source in which it stands."""
 
-    def __init__(self, bug: PlantedBug, folder: Path, header_end: int) -> None:
+    def __init__(self, bug: CorpusKernel, folder: Path, header_end: int) -> None:
         assert bug.replace is not None
         old, new = bug.replace
         right = CorpusKernel(task=bug.task, file=bug.file).text(folder)
@@ -87,6 +94,18 @@ def places(bugs: Sequence[tuple[Path, str]]) -> dict[str, int | None]:
     return found
 
 
+def written_mistakes(path: Path) -> list[CorpusKernel]:
+    """The mistakes of a file, a line each: the kernel, its right text and the wrong one."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines]
+    return [CorpusKernel(task="", file=item["file"], replace=item["replace"]) for item in entries]
+
+
+def places_of_mistakes(mistakes: Sequence[CorpusKernel]) -> dict[str, int | None]:
+    """The place of the change that undoes each, by its number."""
+    return {str(number): place_of_planted(item, ROOT) for number, item in enumerate(mistakes)}
+
+
 def counts(half: str, found: dict[str, int | None]) -> Row:
     """How many are among the first changes."""
     known = [place for place in found.values() if place is not None]
@@ -103,8 +122,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--half", choices=[*_PARTS, "both"], default="both")
     parser.add_argument("--names", action="store_true", help="the place of each that may be seen")
+    parser.add_argument("--mistakes", metavar="FILE.jsonl", nargs="+", type=Path, default=())
     options = parser.parse_args(arguments)
-    rows = []
+    rows = [
+        counts(path.stem, places_of_mistakes(written_mistakes(path))) for path in options.mistakes
+    ]
+    if rows:
+        print(table(rows))
+        return 0
     for part in ("open", "blind") if options.half == "both" else (options.half,):
         found = places(_PARTS[part]())
         rows.append(counts(part, found))
