@@ -46,6 +46,7 @@ from evoengine.evaluate.repair.kinds.instruction_changes import instruction_chan
 from evoengine.evaluate.repair.kinds.lane_changes import lane_changes
 from evoengine.evaluate.repair.kinds.launch_changes import launch_changes
 from evoengine.evaluate.repair.kinds.layout_changes import layout_changes
+from evoengine.evaluate.repair.kinds.length_changes import length_changes
 from evoengine.evaluate.repair.kinds.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.kinds.like_statement_changes import like_statement_changes
 from evoengine.evaluate.repair.kinds.limit_changes import limit_changes
@@ -123,6 +124,7 @@ _CODE_CHANGES = (
     first_value_changes,
     extent_changes,
     limit_changes,
+    length_changes,
     own_changes,
     axis_changes,
     choice_changes,

@@ -146,6 +146,20 @@ MISTAKES = [
      "f(__popc(row & ((1u << lane) - 1)));"),
     ("quotient of a size", "const int head = row / C, token = head % N; f(token);",
      "const int head = row / C, token = head / N; f(token);"),
+    ("length of its own for a size",
+     "const int length = table[row]; for (int t = 0; t < N; ++t) mean += x[t]; f(length);",
+     "const int length = table[row]; for (int t = 0; t < length; ++t) mean += x[t]; f(length);"),
+    ("length of its own for a size", "const int states = 2 * N + 1; f(states, table[row]);",
+     "const int states = 2 * table[row] + 1; f(states, table[row]);"),
+    ("element that two variables read",
+     "const float across = x[row], down = x[row]; f(across, down);",
+     "const float across = x[row], down = x[N + row]; f(across, down);"),
+    ("count without its limit",
+     "const int count = N - base; for (int i = 0; i < count; ++i) f(i);",
+     "const int count = min(32, N - base); for (int i = 0; i < count; ++i) f(i);"),
+    ("registers in another order",
+     "const int w[4] = {f(row), f(lane), f(base), f(N)}; f(w[0]);",
+     "const int w[4] = {f(row), f(base), f(lane), f(N)}; f(w[0]);"),
 ]  # fmt: skip
 # kind of change, and statements that do not have it
 RIGHT = [

@@ -174,11 +174,9 @@ def _casts(code: KernelCode) -> Iterator[SourceChange]:
             if tokens.text(place) in ("unsigned", "int") and tokens.text(place + 1) == "("
         ]
         for words in (("unsigned",), ("unsigned", "int")):
-            pieces = [
-                code.replaced(place, place, "", "")
-                for place in casts
-                if tokens.text(place) in words
-            ]
+            pieces = [(place, place, "") for place in casts if tokens.text(place) in words]
             is_unsigned = sum(tokens.text(place) == "unsigned" for place in casts) > 1
             if is_unsigned and len(pieces) > 1:
-                yield together(pieces, "numbers taken as unsigned")
+                # as one text: each by itself would be converted to the type of what it replaces
+                new = tokens.rewritten(first, last, pieces)
+                yield code.replaced(first, last, new, "numbers taken as unsigned")

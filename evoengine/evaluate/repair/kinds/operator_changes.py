@@ -160,6 +160,8 @@ def _is_float(code: KernelCode, first: int, last: int) -> bool:
         return False
     sorts = set()
     for place in range(first, last + 1):
+        if code.tokens.text(place) in ("float", "double") and code.tokens.text(place + 1) == "(":
+            sorts.add("float")  # made of a whole number there
         found = code.names.at(place) if code.tokens.kind(place) == "name" else None
         if found is not None:
             sorts.add(found.sort)

@@ -39,6 +39,7 @@ def pair_changes(code: KernelCode) -> Iterator[SourceChange]:
         yield from _four(code, _elements(code, statement))
         yield from _operands(code, statement)
         yield from _bytes(code, statement)
+    yield from _lists_of_four(code)
 
 
 def _names(code: KernelCode, one: Range, other: Range) -> Iterator[SourceChange]:
@@ -137,6 +138,30 @@ def _elements(code: KernelCode, statement: Range) -> list[tuple[str, int]]:
         and first == last
         and code.tokens.kind(first) == "number"
     ]
+
+
+def _lists_of_four(code: KernelCode) -> Iterator[SourceChange]:
+    """{a, c, b, d} made {a, b, c, d}, where each is more than a name."""
+    tokens = code.tokens
+    for opening in range(len(tokens)):
+        if tokens.text(opening) != "{" or not code.function_places[opening]:
+            continue
+        closing = tokens.partners.get(opening, opening)
+        commas = [
+            place
+            for place in range(opening + 1, closing)
+            if tokens.text(place) == "," and tokens.enclosing[place] == opening
+        ]
+        if len(commas) == 3 and commas[1] - commas[0] > 2:
+            second = tokens.source(commas[0] + 1, commas[1] - 1)
+            third = tokens.source(commas[1] + 1, commas[2] - 1)
+            if second != third:
+                yield code.replaced(
+                    commas[0] + 1,
+                    commas[2] - 1,
+                    f"{third}, {second}",
+                    "registers in another order",
+                )
 
 
 def _four(code: KernelCode, elements: list[tuple[str, int]]) -> Iterator[SourceChange]:

@@ -52,7 +52,7 @@ def _looked_up(code: KernelCode, item: DeclaredName) -> Iterator[SourceChange]:
         if sort == "int" and item.position < first <= item.last and code.function_places[first]:
             text = f"{item.name}[{code.tokens.source(first, last)}]"
             yield code.replaced(first, last, text, "table that is read nowhere")
-    for first, last in code.values:
+    for first, last, _ in code.atoms():
         is_size = first == last and code.tokens.text(first) in code.sizes(first)
         if not is_size or not item.position < first <= item.last or code.in_index(first):
             continue

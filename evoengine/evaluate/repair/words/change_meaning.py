@@ -15,6 +15,7 @@ from evoengine.evaluate.repair.words.part_meanings import PART_MEANINGS, scaled
 from evoengine.evaluate.repair.words.place_meanings import PLACE_MEANINGS, fixed, shown
 from evoengine.evaluate.repair.words.statement_meanings import STATEMENT_MEANINGS
 
+_ARRAY = re.compile(r"reinterpret_cast<\w+\*>\((\w+)\)\[evo_i\]")
 _OPERATOR = re.compile(r"[-+*/]?=")
 _IN_FIRST_ROUND = re.compile(r"(\w+) == 0")
 _OF_THREADS = re.compile(r"(?i)lane|thread|tid|warp|block")
@@ -209,6 +210,12 @@ def _rescaling(text: ChangedText) -> str:
 
 
 def _reset(text: ChangedText) -> str:
+    array = _ARRAY.search(text.new)
+    if array is not None:
+        return (
+            f"{named(array[1])} is not set back to zero in each round of a loop (all elements of"
+            f" {array[1]}[]): what earlier rounds left is added again"
+        )
     target = text.new.partition("=")[0].strip()
     return f"{named(target)} is not set back to zero in each round of a loop: {shown(text.new)}"
 

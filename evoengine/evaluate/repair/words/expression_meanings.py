@@ -35,6 +35,14 @@ _FIXED = {
     "scalar of the plan that is alike": (
         "the wrong scalar is passed: that of another launch, whose name is alike (copied), in"
     ),
+    "element that two variables read": (
+        "two variables read the same element (of one plane or component): the step to the second"
+        " plane is missing in the index, in"
+    ),
+    "count without its limit": (
+        "a count is not limited (min is missing): it runs beyond what there is at once, so that"
+        " lanes or places wrap around, in"
+    ),
     "lanes of a matrix": (
         "the wrong lanes give the addresses of a fragment (ldmatrix): the row or column of each"
         " lane follows the pattern of another operand, in"
@@ -279,8 +287,17 @@ def _name(text: ChangedText) -> str:
     )
 
 
+def _length(text: ChangedText) -> str:
+    return (
+        f"{shown(text.old)}, the size of all, is taken where {shown(text.new)}, the length of each"
+        f" one's own, is meant: what lies behind its end (padding, unused ones) counts too, in"
+        f" {text.where}"
+    )
+
+
 EXPRESSION_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("shared memory of another size", _shared),
+    ("length of its own for a size", _length),
     ("first lane of a group", _group),
     ("divisor of a term missing", _divided),
     ("byte of a code not cut", _byte),
