@@ -220,9 +220,10 @@ def _trimmed(change: SourceChange, old: str) -> tuple[int, str, int]:
     """A change without what is equal at its begin and end, so that equal ones are found; layout
     does not count.
     """
-    new, begin, end = " ".join(change.new.split()) if not old else change.new, 0, 0
+    new, begin, end = change.new, 0, 0
     while begin < min(len(old), len(new)) and old[begin] == new[begin]:
         begin += 1
     while end < min(len(old), len(new)) - begin and old[-1 - end] == new[-1 - end]:
         end += 1
-    return change.start + begin, new[begin : len(new) - end], change.end - end
+    kept = " ".join(new[begin : len(new) - end].split())
+    return change.start + begin, kept, change.end - end

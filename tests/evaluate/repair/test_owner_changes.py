@@ -29,12 +29,6 @@ MISTAKES = [
         "every lane (thread) does what one of them should",
     ),
     (
-        "one of them alone",
-        "int found = counter[t]; if (found) atomicAdd(counter, found);",
-        "int found = counter[t]; if (threadIdx.x % 32 == 0 && found) atomicAdd(counter, found);",
-        "it is counted several times",
-    ),
-    (
         "atomic operation missing",
         "count += counter[t];",
         "atomicAdd(&count, counter[t]);",
