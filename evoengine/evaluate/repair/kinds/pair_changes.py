@@ -153,15 +153,14 @@ def _lists_of_four(code: KernelCode) -> Iterator[SourceChange]:
             if tokens.text(place) == "," and tokens.enclosing[place] == opening
         ]
         if len(commas) == 3 and commas[1] - commas[0] > 2:
-            second = tokens.source(commas[0] + 1, commas[1] - 1)
-            third = tokens.source(commas[1] + 1, commas[2] - 1)
-            if second != third:
-                yield code.replaced(
-                    commas[0] + 1,
-                    commas[2] - 1,
-                    f"{third}, {second}",
-                    "registers in another order",
-                )
+            second = commas[0] + 1, commas[1] - 1
+            third = commas[1] + 1, commas[2] - 1
+            if tokens.source(*second) != tokens.source(*third):
+                changes = [
+                    code.replaced(*second, tokens.source(*third), ""),
+                    code.replaced(*third, tokens.source(*second), ""),
+                ]
+                yield together(changes, "registers in another order")
 
 
 def _four(code: KernelCode, elements: list[tuple[str, int]]) -> Iterator[SourceChange]:
