@@ -25,11 +25,7 @@ from evoengine.records import Outcome, Proposal, Status, Verdict
 from evoengine.search.candidate_keys import CandidateKeys, exact_key
 from evoengine.search.settled_trials import SettledTrial
 from evoengine.search.shared_verdicts import SharedVerdicts
-from evoengine.search.trial_candidate import (
-    candidate_of,
-    stored_first_verdict,
-    stored_proposal,
-)
+from evoengine.search.trial_candidate import candidate_of, stored_proposal
 
 WAITING = "waiting for the verdict on trial {}, which has the same candidate"
 
@@ -137,11 +133,18 @@ class TrialVerdicts:
         )
 
     def _right_parents(self, proposal: Proposal) -> tuple[Candidate, ...]:
-        """The parents of a proposal whose first verdict is correct."""
+        """The parents of a proposal whose first verdict is correct; a replayed proposal may name
+        trials that this run has not judged.
+        """
+        verdicts = {
+            parent: row.verdict
+            for parent in proposal.parents
+            if (row := self._store.get(VerdictRow, parent, FIRST)) is not None
+        }
         return tuple(
             candidate_of(parent, stored_proposal(self._store, parent))
-            for parent in proposal.parents
-            if stored_first_verdict(self._store, parent).status is Status.correct
+            for parent, verdict in verdicts.items()
+            if verdict.status is Status.correct
         )
 
     async def verification(self, trial: int, proposal: Proposal) -> Verdict:

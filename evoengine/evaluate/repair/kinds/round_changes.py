@@ -45,13 +45,13 @@ def _begun_anew(
             continue
         last = code.tokens.partners[opening]
         in_head = blocks.reads(loop.opening, opening)
-        together_: dict[int, list[str]] = {}
+        resets_of: dict[int, list[str]] = {}
         for item in _running(code, blocks, opening, last):
             if item.name not in in_head and _is_used(blocks, item.name, opening, last):
                 reset = _first_text(code, blocks, item, opening)
                 if reset:
-                    together_.setdefault(item.declaration, []).append(reset)
-        for resets in together_.values():
+                    resets_of.setdefault(item.declaration, []).append(reset)
+        for resets in resets_of.values():
             several = resets if len(resets) > 1 else []
             for new in dict.fromkeys((" ".join(several[:_MOST_TOGETHER]), *resets)):
                 if new:
