@@ -229,7 +229,7 @@ def _grids(code: KernelCode) -> Iterator[SourceChange]:
             continue
         if code.tokens.text(last + 1) in ("/", "%"):
             continue
-        for size in factors[code.tokens.text(last)]:
+        for size in factors.get(code.tokens.text(last), ()):
             is_known = size.isdigit() or size in code.sizes(first)
             for sign in ("%", "/") if is_known else ():
                 yield code.inserted(last, f" {sign} {size}", "number of two axes of the grid")

@@ -70,14 +70,32 @@ class StatementBlocks:
 
     def last_of(self, first: int) -> int:
         """The last token of the statement that begins at `first`, with its `else`."""
+        tokens, ifs = self.tokens, 0
+        while True:  # not by recursion: a model may write a thousand of them
+            if self.is_head(first):
+                ifs += tokens.text(first) == "if"
+                first = tokens.partners[first + 1] + 1
+                continue
+            last = self._last_of_simple(first)
+            if not ifs or tokens.text(last + 1) != "else":
+                return last
+            ifs -= 1
+            first = last + 2
+
+    def is_head(self, place: int) -> bool:
+        """Whether a condition or a loop begins there, with its brackets."""
+        tokens = self.tokens
+        return (
+            tokens.text(place) in _HEADS
+            and tokens.text(place + 1) == "("
+            and place + 1 in tokens.partners
+        )
+
+    def _last_of_simple(self, first: int) -> int:
+        """The last token of a block, of `do`, or of a statement up to its `;`."""
         tokens, text = self.tokens, self.tokens.text(first)
         if text == "{":
             return tokens.partners.get(first, first)
-        if text in _HEADS and first + 1 in tokens.partners:
-            last = self.last_of(tokens.partners[first + 1] + 1)
-            if text == "if" and tokens.text(last + 1) == "else":
-                return self.last_of(last + 2)
-            return last
         place = self.last_of(first + 1) + 1 if text == "do" else first
         while place < len(tokens) - 1 and tokens.text(place) != ";":
             place = tokens.partners.get(place, place) if tokens.text(place) in "([{" else place
@@ -88,7 +106,7 @@ class StatementBlocks:
         """Each loop, the outer ones first."""
         tokens = self.tokens
         for place in range(len(tokens)):
-            is_loop = tokens.text(place) in ("for", "while") and place + 1 in tokens.partners
+            is_loop = tokens.text(place) in ("for", "while") and self.is_head(place)
             if is_loop and self.code.function_places[place]:
                 closing = tokens.partners[place + 1]
                 if tokens.text(closing + 1) != ";":
@@ -98,7 +116,7 @@ class StatementBlocks:
     def begin_of_body(self, loop: Loop) -> int | None:
         """The { behind which a round of the loop, or of those in it, begins; None without one."""
         place = loop.first
-        while self.tokens.text(place) == "for" and place + 1 in self.tokens.partners:
+        while self.tokens.text(place) == "for" and self.is_head(place):
             place = self.tokens.partners[place + 1] + 1
         return place if self.tokens.text(place) == "{" else None
 
