@@ -36,15 +36,7 @@ def evaluate(
             " 20 s on a GPU and 40 s on the emulator; 0 leaves it out.",
         ),
     ] = None,
-    like: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KERNEL.cu",
-            help="A kernel of the task that is right and from which KERNEL was made: what it has in"
-            " place of what is wrong is tried first; by default the task's starting kernels;"
-            " repeatable.",
-        ),
-    ] = None,
+    like: kernel_options.Like = None,
     json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
     """Judge one kernel: errors of every case, resources, times against the fastest baseline

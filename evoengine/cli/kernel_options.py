@@ -25,6 +25,16 @@ Chosen = Annotated[
     ),
 ]
 
+Like = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KERNEL.cu",
+        help="A kernel of the task that is right and from which KERNEL was made: what it has in"
+        " place of what is wrong is tried first; by default the task's starting kernels;"
+        " repeatable.",
+    ),
+]
+
 
 def read_tuned(kernel: str, task_path: Path, chosen: list[str]) -> tuple[Path, Candidate]:
     """The file and the candidate that KERNEL and `--set` name, with a warning for values that are

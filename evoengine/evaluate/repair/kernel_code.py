@@ -138,6 +138,14 @@ class KernelCode:
         items = self.visible(position, "int")
         return [item.name for item in items if item.is_parameter or item.name.isupper()]
 
+    def scope(self, item: DeclaredName) -> str:
+        """The code in which a variable can be used, from its name on."""
+        return self.tokens.source(item.position, min(item.last, len(self.tokens) - 1))
+
+    def type_words(self, item: DeclaredName) -> list[str]:
+        """The words of a declaration between its begin and the name."""
+        return [self.tokens.text(place) for place in range(item.declaration, item.position)]
+
     def visible(self, position: int, sort: str) -> list[DeclaredName]:
         """The variables of a sort that can be used at `position`, the last declared first."""
         return [item for item in self.names.visible(position) if item.sort == sort]

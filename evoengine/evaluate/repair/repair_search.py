@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
-from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.cheap_case import first_wrong, is_small_enough, smaller_cases
+from evoengine.evaluate.repair.kinds.difference_changes import difference_changes
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
@@ -106,7 +106,9 @@ class RepairSearch:
         `seconds`; those of which the findings `told` speak come first. Raises WorkerError,
         DeviceError and ToolchainError where a process fails before anything was found.
         """
-        if self.only_likes and not ordered_changes(candidate, self.likes, only_likes=True):
+        if self.only_likes and not any(
+            any(difference_changes(candidate, like)) for like in self.likes
+        ):
             return FoundRepairs()
         progress("looking for the change that makes it right")
         began = self.clock()

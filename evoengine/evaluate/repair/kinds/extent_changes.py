@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 
-from evoengine.evaluate.repair.expression_extents import PRECEDENCE
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
+from evoengine.evaluate.repair.kinds.moved_changes import last_summand
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _BOUND = re.compile(r"\b(\w+) < ([^;&|<>]+);")
@@ -48,7 +48,7 @@ def _sums(code: KernelCode) -> Iterator[tuple[Range, str, Range, Range]]:
         left, right = extents.operand_before(position), extents.operand_behind(position)
         if left[0] > left[1] or right[0] > right[1]:
             continue
-        begin = _last_term(code, left)
+        begin = last_summand(code, left)
         for scaled, plain in (((begin, left[1]), right), (right, (begin, left[1]))):
             last = scaled[1]
             if last - scaled[0] >= 2 and tokens.text(last - 1) == "*":
@@ -56,17 +56,6 @@ def _sums(code: KernelCode) -> Iterator[tuple[Range, str, Range, Range]]:
                 before = extents.operand_before(last - 1) if is_single else (1, 0)
                 if before[0] == scaled[0] and before[0] <= before[1]:
                     yield before, tokens.text(last), plain, (begin, right[1])
-
-
-def _last_term(code: KernelCode, pair: Range) -> int:
-    place = pair[1]
-    while place > pair[0]:
-        if code.tokens.text(place) in (")", "]") and place in code.tokens.partners:
-            place = code.tokens.partners[place]
-        elif code.extents.is_binary(place) and PRECEDENCE[code.tokens.text(place)] <= 9:
-            return place + 1
-        place -= 1
-    return pair[0]
 
 
 def _strides(code: KernelCode, bounds: dict[str, str]) -> Iterator[SourceChange]:

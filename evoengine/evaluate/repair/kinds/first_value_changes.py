@@ -12,7 +12,7 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.source_change import SourceChange
 
-_ZERO = re.compile(r"0(\.0*)?f?")
+ZERO = re.compile(r"0(\.0*)?f?")
 _NEXT_NAME = 4  # tokens between a value and the name behind it: `; const int x`
 _LONGEST = 30  # tokens of a value
 
@@ -102,7 +102,7 @@ def _read(
     (own, zero), (like, value) = one, other
     text = code.tokens.source(*value)
     reads = re.search(r"[A-Za-z_]\w*[(\[]", text) is not None
-    if not _ZERO.fullmatch(code.tokens.source(*zero)) or own.sort != "float" != like.sort:
+    if not ZERO.fullmatch(code.tokens.source(*zero)) or own.sort != "float" != like.sort:
         return
     if not reads or like.sort != "float" or "shfl" in text or not code.can_stand(*value, zero[0]):
         return
@@ -123,7 +123,7 @@ def _own(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceC
     tokens = code.tokens
     if "__shfl_up_sync" not in tokens.code or item.sort not in ("int", "float"):
         return
-    scope = code.tokens.source(item.position, min(item.last, len(tokens) - 1))
+    scope = code.scope(item)
     if not re.search(rf"\b{item.name} \+=", scope):
         return
     for first, last, sort in code.atoms_between(*value):
@@ -151,7 +151,7 @@ def _signs(code: KernelCode) -> Iterator[SourceChange]:
         place = item.declaration
         if item.position < 0 or place in done or item.sort not in ("int", "pointer", "array"):
             continue
-        scope = tokens.source(item.position, min(item.last, len(tokens) - 1))
+        scope = code.scope(item)
         index = "" if item.sort == "int" else r"\[[^\[\]]*\]"
         if tokens.text(place) == "int" and re.search(rf"\b{item.name}{index} >>=? ", scope):
             if tokens.text(place - 1) != "unsigned":

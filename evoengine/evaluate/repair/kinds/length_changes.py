@@ -48,8 +48,7 @@ def _elements(code: KernelCode) -> list[tuple[str, Range]]:
         table = code.names.at(name)
         if table is None or table.sort != "pointer" or not table.is_parameter:
             continue
-        words = {code.tokens.text(at) for at in range(table.declaration, table.position)}
-        if words & _WHOLE:
+        if _WHOLE & set(code.type_words(table)):
             found.setdefault(code.tokens.source(name, last + 1), (name, last + 1))
     return list(found.items())
 
@@ -87,8 +86,8 @@ def _counts(code: KernelCode) -> Iterator[SourceChange]:
     tokens = code.tokens
     for item, value in first_values(code):
         text = tokens.source(*value)
-        scope = tokens.source(item.position, min(item.last, len(tokens) - 1))
-        is_count = re.fullmatch(r"[\w.]+ - [\w.]+", text) and re.search(rf"< {item.name}\b", scope)
+        is_difference = re.fullmatch(r"[\w.]+ - [\w.]+", text) is not None
+        is_count = is_difference and re.search(rf"< {item.name}\b", code.scope(item))
         if item.sort != "int" or not is_count:
             continue
         constants = [

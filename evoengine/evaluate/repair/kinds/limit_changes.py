@@ -9,11 +9,10 @@ from itertools import pairwise
 
 from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.kinds.first_value_changes import first_values
+from evoengine.evaluate.repair.kinds.first_value_changes import ZERO, first_values
 from evoengine.evaluate.repair.kinds.number_changes import INFINITIES
 from evoengine.evaluate.repair.source_change import SourceChange
 
-_ZERO = re.compile(r"0(\.0*)?f?")
 _LOWEST = re.compile(
     r"-\s*(INFINITY|FLT_MAX|\d+(\.\d*)?e\d+f?)|INT_MIN|__int_as_float\(0xff800000\)"
 )
@@ -41,10 +40,10 @@ def limit_changes(code: KernelCode) -> Iterator[SourceChange]:
 def _lowest(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceChange]:
     """A sum that begins with the lowest number, a largest or least one that begins with zero."""
     text = code.tokens.source(*value)
-    scope = code.tokens.source(item.position, min(item.last, len(code.tokens) - 1))
+    scope = code.scope(item)
     if _LOWEST.fullmatch(text) and re.search(rf"\b{item.name} \+=", scope):
         yield code.replaced(*value, "0.0f", "sum that begins with the lowest")
-    if not _ZERO.fullmatch(text):
+    if not ZERO.fullmatch(text):
         return
     kind = "largest that begins with zero"
     if item.sort == "int" and re.search(rf"\b(max|atomicMax)\([^;]*\b{item.name}\b", scope):
@@ -59,7 +58,7 @@ def _lowest(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[Sour
 def _ends(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceChange]:
     """`end = first + SIZE` made `min(first + SIZE, N)`."""
     text = code.tokens.source(*value)
-    scope = code.tokens.source(item.position, min(item.last, len(code.tokens) - 1))
+    scope = code.scope(item)
     is_bound = re.search(rf"< {item.name};", scope) or _END.fullmatch(item.name)
     if item.sort != "int" or not is_bound or "min(" in text or not re.search(r"[+*]", text):
         return

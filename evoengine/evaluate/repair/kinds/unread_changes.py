@@ -46,7 +46,7 @@ def _taken(code: KernelCode, item: DeclaredName) -> Iterator[SourceChange]:
 
 def _looked_up(code: KernelCode, item: DeclaredName) -> Iterator[SourceChange]:
     """Places looked up in a table of whole numbers: i made position[i]."""
-    if item.sort != "pointer" or not {"int", "long", "unsigned"} & set(_type_words(code, item)):
+    if item.sort != "pointer" or not {"int", "long", "unsigned"} & set(code.type_words(item)):
         return
     for first, last, sort in code.atoms():
         if sort == "int" and item.position < first <= item.last and code.function_places[first]:
@@ -89,14 +89,10 @@ def _elements(code: KernelCode, item: DeclaredName, position: int) -> Iterator[s
     indices.sort(key=lambda pair: abs(pair[0] - position))
     texts = [tokens.source(first, last) for first, last in indices]
     texts += [name.name for name in code.visible(position, "int") if not name.is_parameter]
-    is_narrow = any(NARROW.fullmatch(word) for word in _type_words(code, item))
+    is_narrow = any(NARROW.fullmatch(word) for word in code.type_words(item))
     for text in list(dict.fromkeys(texts))[:_MOST_INDICES]:
         element = f"{item.name}[{text}]"
         yield f"__half2float({element})" if is_narrow else element
-
-
-def _type_words(code: KernelCode, item: DeclaredName) -> list[str]:
-    return [code.tokens.text(place) for place in range(item.declaration, item.position)]
 
 
 def _members_of_like(code: KernelCode, item: DeclaredName) -> Iterator[tuple[int, int]]:
