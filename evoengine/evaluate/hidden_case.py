@@ -34,6 +34,7 @@ _FAULTS = (
     "uninitialised",
     "async copy",
     "divergent barrier",
+    "mixed barrier",
 )
 # What may be said of a wrong output in a hidden case: few phrases, without figures and places.
 _HIDDEN_DIAGNOSES = {

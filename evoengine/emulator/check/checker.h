@@ -42,6 +42,7 @@ enum {
     EV_ASYNC_READ = 8,  /* bytes of a cp.async are read before it was waited for */
     EV_ASYNC_WRITE = 9, /* ... are written */
     EV_DIVERGENT_BARRIER = 10,
+    EV_MIXED_BARRIER = 11, /* nothing orders a warp at a barrier behind other warps that have met there: it may meet them instead */
 };
 
 enum { EV_NOT_COMMITTED = -1, EV_NOT_WAITED = -2, EV_UNKNOWN = -3 }; /* the group of a copy; no wait since it was committed */
@@ -133,6 +134,7 @@ ev_u32 ev_check_access(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u32
 void ev_check_performed(Checker *); /* the atomic operation that was checked last has been executed */
 
 void ev_check_warp_sync(Checker *, ev_u32 warp, ev_u32 mask); /* orders these lanes of a warp */
+void ev_check_wait(Checker *, ev_u32 warp, ev_u32 site); /* the warp begins to wait at a barrier */
 /* Barrier 0..15 is complete: orders the waiting warps, and those that arrived, before what the waiting warps do next. */
 void ev_check_barrier(Checker *, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi);
 void ev_check_arrive(Checker *, ev_u32 barrier, ev_u32 warp); /* bar.arrive: the waiting warps are ordered after it, not it after them */

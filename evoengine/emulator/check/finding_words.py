@@ -64,6 +64,12 @@ _WITHIN_A_BLOCK = {
     FindingKind.DIVERGENT_BARRIER: (
         "divergent barrier: {thread} waits at {line}, {other} of its warp does not reach it"
     ),
+    FindingKind.MIXED_BARRIER: (
+        "mixed barrier: the warps of {other} ({other_line}) and {thread} ({line}) wait at barrier"
+        " {number} with different warps, and nothing orders them: either may go on with those of"
+        " the other; each group of warps needs a number of its own, or the barrier must count all"
+        " of them"
+    ),
 }
 _EARLY_READ = (
     "race: no {missing} between the write at {line} ({thread}) and the read at {other_line}"
@@ -111,6 +117,7 @@ def words_of(
     what = (_EARLY_READ if found.is_early_read else sentence).format(
         thread=f"thread {found.thread}",
         bytes=found.bytes,
+        number=found.offset,  # of a barrier
         memory=_memory(found, buffers, shape, array),
         line=line,
         other=f"thread {found.other_thread}",

@@ -58,6 +58,7 @@ class FindingKind(IntEnum):
     ASYNC_READ = 8
     ASYNC_WRITE = 9
     DIVERGENT_BARRIER = 10
+    MIXED_BARRIER = 11
 
 
 # In place of pending groups: the copy's group is not committed; there was no wait since it was.

@@ -33,6 +33,7 @@ void order_block(Checker *c) {
         sync_whole_warp(c, w, time);
     }
     memset(c->arrived, 0, sizeof c->arrived);
+    memset(c->met, 0, sizeof c->met);
     memset(c->last_access, 0, sizeof c->last_access);
     c->fenced = c->acquired = c->exited = 0;
 }
@@ -60,9 +61,36 @@ void ev_check_arrive(Checker *c, ev_u32 barrier, ev_u32 warp) {
     sync_whole_warp(c, warp, time);
     if (!c->arrived[barrier & (BARRIERS - 1)])
         memset(row, 0, sizeof c->arrivals[0]);
-    c->arrived[barrier & (BARRIERS - 1)] = 1;
+    c->arrived[barrier & (BARRIERS - 1)] |= 1u << warp;
     for (ev_u32 v = 0; v < c->warps; v++)
         row[v] = larger(row[v], c->seen[warp][v]);
+}
+
+void ev_check_wait(Checker *c, ev_u32 warp, ev_u32 site) { c->wait_site[warp] = site; }
+
+/* Whether the warp came to a barrier after an earlier meeting there. */
+static ev_u32 is_after(const Checker *c, ev_u32 warp, const Meeting *met) {
+    for (ev_u32 warps = met->waited; warps; warps &= warps - 1)
+        if (c->seen[warp][lowest(warps)] >= met->time)
+            return 1;
+    return 0;
+}
+
+/* Reports the first of the `warps` that meet at this barrier which nothing orders behind the last meeting there. A warp that meets no
+   other cannot meet the wrong one. */
+static void report_mixed(Checker *c, ev_u32 barrier, ev_u32 warps) {
+    const Meeting *met = &c->met[barrier];
+    const ev_u32 before = met->waited | met->arrived;
+    if (!before || !(all_but_lowest(before) | all_but_lowest(warps | c->arrived[barrier])))
+        return;
+    for (warps &= ~before; warps; warps &= warps - 1)
+        if (!is_after(c, lowest(warps), met)) {
+            report(c, (Finding){.kind = EV_MIXED_BARRIER, .space = EV_SHARED, .buffer = -1, .offset = (ev_i64)barrier,
+                                .thread = (ev_i32)(lowest(warps) * 32), .site = (ev_i32)c->wait_site[lowest(warps)],
+                                .other_thread = (ev_i32)(lowest(met->waited) * 32), .other_site = (ev_i32)met->site, .other_block = -1,
+                                .times = 1});
+            return;
+        }
 }
 
 INLINE ev_u32 whole_block(const Checker *c) { return c->warps == MAX_WARPS ? ~0u : (1u << c->warps) - 1; }
@@ -71,6 +99,9 @@ void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_
     (void)warps_hi; /* blocks have at most 32 warps */
     ev_u32 time = ++c->now, joined[MAX_WARPS] = {0};
     barrier &= BARRIERS - 1;
+    if (c->checks & EV_RACES)
+        report_mixed(c, barrier, warps_lo);
+    c->met[barrier] = (Meeting){warps_lo, c->arrived[barrier], time, c->wait_site[lowest(warps_lo)]};
     if (c->arrived[barrier])
         memcpy(joined, c->arrivals[barrier], sizeof joined);
     c->arrived[barrier] = 0;

@@ -155,6 +155,11 @@ typedef struct {
     ev_u64 word, number; /* address / 4; number of the block in records */
 } Poll;
 
+/* Warps that have met at a barrier. */
+typedef struct {
+    ev_u32 waited, arrived, time, site; /* masks of those that waited and those that did not; site of the first that waited */
+} Meeting;
+
 struct Checker {
     CheckedLaunch *launch;
     ev_u32 checks, warps, threads, shared_bytes, local_bytes, sites;
@@ -175,7 +180,9 @@ struct Checker {
     ev_u32 partial[MAX_WARPS]; /* whether a part of its lanes has synchronised since full_sync */
     ev_u32 seen[MAX_WARPS][MAX_WARPS];
     ev_u32 lane_seen[MAX_WARPS][32][32];
-    ev_u32 arrivals[BARRIERS][MAX_WARPS], arrived[BARRIERS];
+    ev_u32 arrivals[BARRIERS][MAX_WARPS], arrived[BARRIERS]; /* arrived: the warps */
+    Meeting met[BARRIERS];       /* the last one at each barrier */
+    ev_u32 wait_site[MAX_WARPS]; /* of the barrier at which the warp waits, or waited last */
     SharedShadow shared;
     ev_u8 *local; /* [threads][local_bytes] initialised */
     AsyncQueue queues[MAX_WARPS];

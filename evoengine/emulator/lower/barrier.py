@@ -19,6 +19,9 @@ def arrive(cx: LoweringContext, instruction: Instruction, mask: str) -> None:
         _add_lanes(cx, _field(cx, WarpRecord.yielded.offset), mask)
         return
     cx.instruction = instruction
+    if cx.checked:
+        site = ("i32", str(cx.site(instruction)))
+        cx.ir.call("void", "ev_check_wait", ("ptr", "%checker"), ("i32", "%warp_index"), site)
     operands = _number_and_count(instruction)
     index = _barrier_index(cx, operands[0])
     _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, index), mask)

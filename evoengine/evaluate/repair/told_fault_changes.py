@@ -34,6 +34,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     ),
     "misaligned": (),
     "divergent barrier": ("statements", "return", "condition", "moved"),
+    "mixed barrier": ("barrier", "number"),
 }
 _FAULT = re.compile(rf"({'|'.join(_KINDS)})\b")
 _LINE = re.compile(r"\bline (\d+)")

@@ -44,6 +44,7 @@ SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "ev_check_block": (None, (pointer, u64)),
     "ev_check_access": (u32, (pointer, u32, u32, u32, u32, u32, pointer, u32)),
     "ev_check_warp_sync": (None, (pointer, u32, u32)),
+    "ev_check_wait": (None, (pointer, u32, u32)),
     "ev_check_barrier": (None, (pointer, u32, u32, u32)),
     "ev_check_arrive": (None, (pointer, u32, u32)),
     "ev_check_exit": (None, (pointer, u32)),

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evoengine.emulator.check.findings import RACES, Access, Check, Space
+from evoengine.emulator.check.findings import RACES, Access, Check, FindingKind, Space
 from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch
 from tests.sampling import examples
 
@@ -71,7 +71,11 @@ class Model:
     clock: np.ndarray = field(default_factory=lambda: np.eye(THREADS, dtype=np.int64))
     past: dict[int, list[tuple[int, int, Access]]] = field(default_factory=dict)
     arrived: dict[int, np.ndarray] = field(default_factory=dict)
+    arriving: dict[int, set[int]] = field(default_factory=dict)  # the warps, by barrier
+    # by barrier, of the last meeting: the warps that waited with their times, and all of them
+    met: dict[int, tuple[dict[int, int], set[int]]] = field(default_factory=dict)
     races: int = 0
+    mixed: int = 0  # meetings of warps at a barrier that may have met others there
 
     def join(self, threads: Sequence[int], more: np.ndarray | None = None) -> None:
         known = self.clock[list(threads)].max(axis=0)
@@ -102,7 +106,21 @@ class Model:
             return False
         return bool(time > self.clock[thread, other])
 
+    def meet(self, barrier: int, warps: Sequence[int]) -> None:
+        """Counts the meeting if one of the warps could have come in place of those before it."""
+        group = self.arriving.pop(barrier, set()).union(warps)
+        waited, before = self.met.get(barrier, ({}, set()))
+        is_mixed = any(
+            all(self.clock[32 * warp, 32 * other] < time for other, time in waited.items())
+            for warp in set(warps) - before
+        )
+        self.mixed += bool(waited) and max(len(before), len(group)) > 1 and is_mixed
+        self.join(threads_of(warps), self.arrived.pop(barrier, None))
+        self.met[barrier] = {w: int(self.clock[32 * w, 32 * w]) for w in warps}, group
+
     def run(self, steps: Sequence[Step]) -> int:
+        """The number of races."""
+        self.meet(0, range(WARPS))
         for step in steps:
             match step:
                 case WarpAccess():
@@ -110,14 +128,15 @@ class Model:
                 case LaneSync(warp, mask):
                     self.join([32 * warp + lane for lane in range(32) if mask >> lane & 1])
                 case Barrier(warps):
-                    self.join(threads_of(warps))
+                    self.meet(0, warps)
                 case Arrive(warp, barrier):
+                    self.arriving.setdefault(barrier, set()).add(warp)
                     self.join(threads_of([warp]))
                     known = self.clock[threads_of([warp])].max(axis=0)
                     known[threads_of([warp])] -= 1  # what it does next is not part of it
                     self.arrived[barrier] = np.maximum(self.arrived.get(barrier, 0), known)
                 case Meet(barrier, warps):
-                    self.join(threads_of(warps), self.arrived.pop(barrier, None))
+                    self.meet(barrier, warps)
         return self.races
 
 
@@ -126,6 +145,12 @@ def threads_of(warps: Sequence[int]) -> list[int]:
 
 
 def races_found(steps: Sequence[Step]) -> int:
+    """The number of races that the checker finds."""
+    return found_in(steps)[0]
+
+
+def found_in(steps: Sequence[Step]) -> tuple[int, int]:
+    """The number of races and of mixed barriers that the checker finds."""
     with (
         Launch() as launch,
         CheckerDriver(launch, threads=THREADS, shared=SHARED, checks=Check.RACES) as machine,
@@ -145,8 +170,11 @@ def races_found(steps: Sequence[Step]) -> int:
                     machine.arrive(warp, barrier)
                 case Meet(barrier, warps):
                     machine.barrier(warps, barrier)
-        assert all(found.kind in RACES for found in launch.findings())
-        return sum(found.times for found in launch.findings())
+        found = launch.findings()
+        mixed = [item for item in found if item.kind is FindingKind.MIXED_BARRIER]
+        races = [item for item in found if item.kind in RACES]
+        assert len(mixed) + len(races) == len(found)
+        return sum(item.times for item in races), sum(item.times for item in mixed)
 
 
 warps = st.integers(0, WARPS - 1)
@@ -193,6 +221,23 @@ def test_a_race_is_found_exactly_where_there_is_one(steps: list[Step]) -> None:
 def test_nothing_is_found_where_there_is_no_race(steps: list[Step]) -> None:
     if not Model().run(steps):
         assert races_found(steps) == 0
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(Barrier, groups),
+            st.builds(Arrive, warps, st.integers(1, 3)),
+            st.builds(Meet, st.integers(1, 3), groups),
+        ),
+        max_size=14,
+    )
+)
+def test_warps_that_may_meet_others_at_a_barrier_are_found(steps: list[Step]) -> None:
+    model = Model()
+    model.run(steps)
+    assert found_in(steps)[1] == model.mixed
 
 
 def well_synchronised(steps: list[Step]) -> list[Step]:

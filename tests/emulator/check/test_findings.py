@@ -83,6 +83,15 @@ LINES = {1: "line 40", 2: "line 42"}
             ),
         ),
         (
+            replace(RACE, kind=FindingKind.MIXED_BARRIER, offset=3, other_site=2, times=1),
+            (
+                "mixed barrier: the warps of thread 5 (line 42) and thread 37 (line 42) wait at"
+                " barrier 3 with different warps, and nothing orders them: either may go on with"
+                " those of the other; each group of warps needs a number of its own, or the barrier"
+                " must count all of them (block 0)"
+            ),
+        ),
+        (
             replace(
                 RACE,
                 kind=FindingKind.OUT_OF_BOUNDS,

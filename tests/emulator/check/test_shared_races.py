@@ -202,6 +202,48 @@ def test_producer_and_consumer_with_two_named_barriers(machine: CheckerDriver) -
     assert kinds(machine) == []
 
 
+def mixed(machine: CheckerDriver) -> list[tuple[int, int]]:
+    """The barriers at which a warp may meet other warps than it should, and the warp."""
+    found = [item for item in machine.launch.findings() if item.kind is FindingKind.MIXED_BARRIER]
+    return [(item.offset, item.thread // 32) for item in found]
+
+
+def test_two_groups_that_share_a_barrier_may_mix(machine: CheckerDriver) -> None:
+    machine.barrier([0, 1], 3)
+    machine.c.wait(machine.handle, 2, 7)
+    machine.barrier([2, 3], 3)
+    (found,) = machine.launch.findings()
+    assert (found.kind, found.offset) == (FindingKind.MIXED_BARRIER, 3)
+    assert (found.thread, found.other_thread, found.site) == (64, 0, 7)
+
+
+@pytest.mark.parametrize("between", [None, [1, 2], [0, 1, 2, 3]])
+def test_groups_that_use_a_barrier_after_one_another_do_not_mix(
+    machine: CheckerDriver, between: list[int] | None
+) -> None:
+    machine.barrier([0, 1], 3)
+    if between:
+        machine.barrier(between, 4)
+    machine.barrier([2], 5)
+    machine.barrier([2, 3] if between != [1, 2] else [1, 2], 3)
+    assert mixed(machine) == ([] if between else [(3, 2)])
+
+
+def test_warps_that_wait_alone_do_not_mix(machine: CheckerDriver) -> None:
+    for warp in (0, 1, 0, 2):
+        machine.barrier([warp], 1)
+    assert kinds(machine) == []
+
+
+def test_a_warp_that_knows_of_an_arrival_alone_may_come_too_early(machine: CheckerDriver) -> None:
+    """What the arriving warp does next is not behind the meeting."""
+    machine.arrive(0, 1)
+    machine.barrier([1], 1)
+    machine.barrier([0, 2], 2)
+    machine.barrier([2, 3], 1)
+    assert mixed(machine) == [(1, 2)]
+
+
 def test_a_producer_that_writes_on_after_it_arrived_races(machine: CheckerDriver) -> None:
     machine.write(0, row(0))
     machine.arrive(0, 1)
