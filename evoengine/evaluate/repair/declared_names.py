@@ -266,6 +266,10 @@ class DeclaredNames:
         """The next name of the same declaration."""
         tokens = self.tokens
         place += 1
+        if (
+            tokens.text(place) == ")" and tokens.text(place - 2) == "&"
+        ):  # of a reference to an array
+            place += 1
         while place < len(tokens):
             text = tokens.text(place)
             if text in ("(", "[", "{") and place in tokens.partners:

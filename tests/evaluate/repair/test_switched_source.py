@@ -54,6 +54,26 @@ def test_what_is_decided_while_compiling_is_not_switched(old: str, new: str) -> 
     assert switched(code_of(kernel), change(kernel, old, new)) is None
 
 
+def test_elements_of_references_to_arrays_are_switched() -> None:
+    kernel = candidate(
+        (
+            "float top = -INFINITY, sum = 0.0f;",
+            "float top = -INFINITY, sum = 0.0f, own[2][2] = {};",
+        ),
+        ("top = fmaxf(top, value);", "float (&near)[2] = own[0], (&far)[2] = own[1];"),
+        ("sum += value * weight[c] * scale;", "far[0] = value; sum += near[0] + far[1];"),
+    )
+    code = code_of(kernel)
+    sorts = {item.name: item.sort for item in code.names.all}
+    assert sorts["near"] == sorts["far"] == "array"
+    for old in ("near[0] +", "far[1]"):
+        value = switched(
+            code, change(kernel, old, old.replace("[0]", "[1]").replace("far", "near"))
+        )
+        assert value is not None and value.form is Form.value
+    assert switched(code, change(kernel, "(&far)[2]", "(&far)[4]")) is None
+
+
 def test_alternatives_enclose_one_another_and_never_overlap_in_part() -> None:
     spans = sorted({(item.start, item.end) for item in switched_changes(candidate())})
     assert len(spans) > 30
