@@ -186,6 +186,8 @@ class KernelCode:
     def _is_value(self, opening: int) -> bool:
         """Whether the brace at `opening` begins a value or the body of a lambda."""
         before = self.tokens.text(opening - 1)
+        if before in ("else", "do"):
+            return False
         return (
             before in ("=", ",", "(", "{", "return", "]") or self.tokens.kind(opening - 1) == "name"
         )

@@ -156,9 +156,21 @@ def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> Swi
     assigned |= tokens.text(begin) == "&" or tokens.text(begin - 1) in ("++", "--", "&")
     own = code.names.at(begin) if begin == end else None
     is_place = assigned or (own is not None and own.sort not in ("int", "float"))
+    is_place |= _is_referred_to(code, begin)
     if own is not None and own.position == begin:
         return None  # it is declared there
     return _spanning(code, change, begin, end, Form.place if is_place else Form.value)
+
+
+def _is_referred_to(code: KernelCode, begin: int) -> bool:
+    """Whether the value at `begin` is that of a declared reference, which must not be a copy."""
+    tokens, place = code.tokens, begin - 2
+    if tokens.text(begin - 1) != "=":
+        return False
+    while tokens.text(place) == "]":
+        place = tokens.partners.get(place, place) - 1
+    opening = tokens.partners.get(place, place) if tokens.text(place) == ")" else place - 2
+    return tokens.text(opening + 1) == "&"
 
 
 def _reaches_over_comma(code: KernelCode, first: int, last: int) -> bool:

@@ -82,6 +82,13 @@ def test_statements_and_conditions_are_whole() -> None:
     assert {"c < C", "lane == 0", "step > 0"} <= conditions
 
 
+def test_what_stands_behind_an_else_block_is_a_statement_of_its_own() -> None:
+    whole = "if (lane == 0) { parts[warp][0] = sum; } else { sum = 0.0f; } top = sum;"
+    code = code_of(candidate(("if (lane == 0) parts[warp][0] = sum;", whole)))
+    statements = [code.tokens.source(first, last) for first, last in code.statements]
+    assert {"parts[warp][0] = sum;", "sum = 0.0f;", "top = sum;"} <= set(statements)
+
+
 def test_no_change_reads_a_variable_in_its_own_first_value() -> None:
     code = code_of(candidate())
     start = code.source.index("float value = x[") - code.offset + len("float value = ")

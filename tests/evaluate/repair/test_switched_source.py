@@ -74,6 +74,20 @@ def test_elements_of_references_to_arrays_are_switched() -> None:
     assert switched(code, change(kernel, "(&far)[2]", "(&far)[4]")) is None
 
 
+def test_what_a_reference_stands_for_is_not_copied() -> None:
+    kernel = candidate(
+        (
+            "float top = -INFINITY, sum = 0.0f;",
+            "float top = -INFINITY, sum = 0.0f, own[2][2] = {};",
+        ),
+        ("top = fmaxf(top, value);", "float (&near)[2] = own[0]; float& best = own[1][0];"),
+    )
+    code = code_of(kernel)
+    for old, new in (("own[0]", "own[1]"), ("own[1][0]", "sum")):
+        value = switched(code, change(kernel, old, new))
+        assert value is not None and value.form is Form.place
+
+
 def test_alternatives_enclose_one_another_and_never_overlap_in_part() -> None:
     spans = sorted({(item.start, item.end) for item in switched_changes(candidate())})
     assert len(spans) > 30
