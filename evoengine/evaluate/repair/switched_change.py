@@ -100,6 +100,8 @@ def _insertion(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
     touched = _touched(code, change)
     if touched is None or not code.function_places[min(touched[0] + 1, len(code.tokens) - 1)]:
         return None
+    if code.tokens.text(touched[0] + 1) == "else":  # which would be that of the number's condition
+        return None
     return SwitchedChange(change, change.start, change.end, change.new, Form.insertion)
 
 

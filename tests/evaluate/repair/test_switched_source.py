@@ -74,6 +74,21 @@ def test_elements_of_references_to_arrays_are_switched() -> None:
     assert switched(code, change(kernel, "(&far)[2]", "(&far)[4]")) is None
 
 
+def test_nothing_is_put_between_an_if_and_its_else() -> None:
+    kernel = candidate(
+        (
+            "if (lane == 0) parts[warp][0] = sum;",
+            "if (lane == 0) parts[warp][0] = sum; else top = 1;",
+        )
+    )
+    before = kernel.source.index(" else top")
+    insertion = SourceChange(before, before, " top = 2;", "statement missing")
+    assert switched(code_of(kernel), insertion) is None
+    behind = kernel.source.index("\n    __syncthreads")
+    insertion = SourceChange(behind, behind, " top = 2;", "statement missing")
+    assert switched(code_of(kernel), insertion) is not None
+
+
 def test_what_a_reference_stands_for_is_not_copied() -> None:
     kernel = candidate(
         (
