@@ -1,0 +1,97 @@
+"""A kernel in whose source many changes stand as alternatives is what it was while none is chosen:
+with one that is not, all that share its code would be judged wrongly.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.corpora import ROOT, path_of
+from benchmarks.planted_bugs import CorpusKernel, bug_manifest, bug_task, bug_task_path
+from evoengine.candidate.arch import limits_of_arch
+from evoengine.evaluate.compile.pool import CLANG, CompilePool
+from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.cheap_case import smaller_cases
+from evoengine.evaluate.repair.repair_job import ChangeCompiler
+from evoengine.evaluate.repair.switched_change import switched
+from evoengine.protocols import Job, Purpose
+from evoengine.records import CaseCheck
+from tests.evaluate.kept_fork_server import kept
+
+TOGETHER, COMPILATIONS = 96, 3
+
+
+class KernelPlace(NamedTuple):
+    """A kernel of a corpus, which is right as it is."""
+
+    corpus: str
+    task: str
+    file: str
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / "tests" / self.corpus
+
+
+KERNELS = sorted(
+    {
+        KernelPlace(corpus, bug.task, bug.file)
+        for corpus in ("bugs_seventeenth", "bugs_eighteenth")
+        for bug in bug_manifest(ROOT / "tests" / corpus).bugs.values()
+    }
+)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.sampled("place", one_in=16, files=lambda place: (path_of(place.file, place.folder),))
+@pytest.mark.parametrize("place", KERNELS, ids="-".join)
+def test_it_is_right_among_the_alternatives_to_it(place: KernelPlace) -> None:
+    checks = kept().run(checks_of(place))
+    assert checks
+    assert [check.ok for check in checks] == [True] * len(checks), checks
+
+
+async def checks_of(place: KernelPlace) -> list[CaseCheck]:
+    """How the kernel does on one input set of the smallest case, with the likeliest changes of it
+    as alternatives, so many at a time.
+    """
+    task = bug_task(place.task, folder=place.folder)
+    executor = LocalExecutor(
+        task,
+        str(bug_task_path(place.task, place.folder)),
+        CompilePool(1),
+        kept().device("h200"),
+        clang=CompilePool(1, module=CLANG),
+    )
+    try:
+        await executor.start()
+        limits = limits_of_arch("sm_90")
+        candidate = CorpusKernel(task=place.task, file=place.file).candidate(place.folder)
+        names = [name for shown in task.cases for name in smaller_cases(task, shown)]
+        cases = await executor.compiler.compile_small(candidate, names or [*task.cases], limits)
+        compiler = ChangeCompiler(candidate, cases[0].plan.case, executor.compiler, limits)
+        code = kernel_code(candidate)
+        found = (switched(code, change) for change, _ in ordered_changes(candidate))
+        alternatives = [item for item in found if item is not None]
+        checks: list[CaseCheck] = []
+        for first in range(0, TOGETHER * COMPILATIONS, TOGETHER):
+            compiled = await compiler.together(alternatives[first : first + TOGETHER])
+            if compiled is None or compiled.unchanged is None:
+                continue
+            job = Job(
+                cases=(compiled.unchanged,),
+                tier=candidate.plan.precision,
+                candidate=compiled.built.code_digest,
+                purpose=Purpose.outputs,
+                only_set=0,
+                checked=False,  # an alternative may be read before it is chosen
+            )
+            report = await executor.device.run(job, lambda _: None)
+            checks += report.checks
+        return checks
+    finally:
+        await executor.close()
