@@ -43,6 +43,7 @@ MANIFESTS = {
         "bugs_sixteenth",
         "bugs_seventeenth",
         "bugs_eighteenth",
+        "bugs_nineteenth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -112,6 +113,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_sixteenth", 24, 2, 3),
         ("bugs_seventeenth", 40, 3, 5),
         ("bugs_eighteenth", 40, 3, 5),
+        ("bugs_nineteenth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
