@@ -24,6 +24,7 @@ from evoengine.evaluate.repair.change_weights import (
 )
 from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.ahead_changes import ahead_changes
 from evoengine.evaluate.repair.kinds.alike_changes import alike_changes
 from evoengine.evaluate.repair.kinds.anew_changes import anew_changes
 from evoengine.evaluate.repair.kinds.axis_changes import axis_changes
@@ -31,6 +32,7 @@ from evoengine.evaluate.repair.kinds.call_changes import call_changes
 from evoengine.evaluate.repair.kinds.choice_changes import choice_changes
 from evoengine.evaluate.repair.kinds.combined_changes import combined_changes
 from evoengine.evaluate.repair.kinds.condition_changes import condition_changes
+from evoengine.evaluate.repair.kinds.constant_changes import constant_changes
 from evoengine.evaluate.repair.kinds.conversion_changes import conversion_changes
 from evoengine.evaluate.repair.kinds.coordinate_changes import coordinate_changes
 from evoengine.evaluate.repair.kinds.counter_changes import counter_changes
@@ -54,6 +56,7 @@ from evoengine.evaluate.repair.kinds.loop_changes import loop_changes
 from evoengine.evaluate.repair.kinds.mask_changes import mask_changes
 from evoengine.evaluate.repair.kinds.moved_changes import moved_changes
 from evoengine.evaluate.repair.kinds.name_changes import name_changes
+from evoengine.evaluate.repair.kinds.namesake_changes import namesake_changes
 from evoengine.evaluate.repair.kinds.number_changes import number_changes
 from evoengine.evaluate.repair.kinds.operator_changes import operator_changes
 from evoengine.evaluate.repair.kinds.order_changes import order_changes
@@ -63,20 +66,25 @@ from evoengine.evaluate.repair.kinds.pair_changes import pair_changes
 from evoengine.evaluate.repair.kinds.part_changes import part_changes
 from evoengine.evaluate.repair.kinds.part_end_changes import part_end_changes
 from evoengine.evaluate.repair.kinds.pitch_changes import pitch_changes
+from evoengine.evaluate.repair.kinds.plan_rounding_changes import plan_rounding_changes
 from evoengine.evaluate.repair.kinds.plan_size_changes import plan_size_changes
 from evoengine.evaluate.repair.kinds.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.kinds.range_changes import range_changes
 from evoengine.evaluate.repair.kinds.reduction_changes import reduction_changes
+from evoengine.evaluate.repair.kinds.rescaled_changes import rescaled_changes
 from evoengine.evaluate.repair.kinds.rest_changes import rest_changes
 from evoengine.evaluate.repair.kinds.round_changes import round_changes
 from evoengine.evaluate.repair.kinds.scale_changes import scale_changes
+from evoengine.evaluate.repair.kinds.share_changes import share_changes
 from evoengine.evaluate.repair.kinds.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.kinds.stage_changes import stage_changes
 from evoengine.evaluate.repair.kinds.statement_changes import statement_changes
 from evoengine.evaluate.repair.kinds.stride_changes import stride_changes
 from evoengine.evaluate.repair.kinds.term_changes import term_changes
+from evoengine.evaluate.repair.kinds.tile_changes import tile_changes
 from evoengine.evaluate.repair.kinds.twofold_changes import equal_arguments, twofold_changes
 from evoengine.evaluate.repair.kinds.unread_changes import unread_changes
+from evoengine.evaluate.repair.kinds.unwritten_changes import unwritten_changes
 from evoengine.evaluate.repair.kinds.update_changes import update_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 
@@ -130,6 +138,13 @@ _CODE_CHANGES = (
     choice_changes,
     pair_changes,
     part_end_changes,
+    ahead_changes,
+    constant_changes,
+    namesake_changes,
+    rescaled_changes,
+    share_changes,
+    tile_changes,
+    unwritten_changes,
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.
 _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")
@@ -182,6 +197,7 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     yield from plan_value_changes(candidate.source[:end])
     yield from launch_changes(candidate.source[:end], candidate.source[end:])
     yield from plan_size_changes(candidate.source[:end], candidate.source[end:])
+    yield from plan_rounding_changes(candidate.source[:end], candidate.source[end:])
     code = kernel_code(candidate)
     if not code.tokens.is_balanced:
         return  # macros hold brackets of their own: what belongs together cannot be told

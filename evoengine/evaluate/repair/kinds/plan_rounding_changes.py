@@ -1,0 +1,30 @@
+"""Sizes of a launch plan that are not rounded up to whole tiles, and stages of shared memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_LET = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*([A-Z]\w*)[ \t]*$", re.MULTILINE)
+_TILES = re.compile(r"(?://|ceil_div\([^()]*,|round_up\([^()]*,) *(\w+)")
+_SHARED = re.compile(r"\bshared(?:_bytes)?:[ \t]*\"?(\d+) \*")
+_STAGES = re.compile(r"\b(?:STAGES|RING|BUFFERS|SLOTS) = (\d+)")
+_MOST_TILES = 4
+
+
+def plan_rounding_changes(header: str, code: str) -> Iterator[SourceChange]:
+    """`COLUMNS: N` made `round_up(N, 64)`; `shared: 3 * 16384` one for each stage."""
+    tiles = list(dict.fromkeys(_TILES.findall(header)))[:_MOST_TILES]
+    for found in _LET.finditer(header):
+        for tile in tiles:
+            for function in ("round_up", "ceil_div"):
+                new = f"{function}({found[2]}, {tile})"
+                yield SourceChange(*found.span(2), new, "size of the plan not rounded up")
+    stages = _STAGES.findall(code)
+    for found in _SHARED.finditer(header):
+        value = int(found[1])
+        for other in dict.fromkeys((*stages, str(value + 1), str(value - 1))):
+            if other not in (found[1], "0"):
+                yield SourceChange(*found.span(1), other, "stages of shared memory")

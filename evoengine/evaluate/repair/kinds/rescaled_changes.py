@@ -1,0 +1,232 @@
+"""What an online softmax forgets: to rescale sums that lie in arrays, to keep the new maximum, to
+weigh a part by its maximum, to guard rows that see no key, to scale the scores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.declared_names import DeclaredName
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.first_value_changes import first_values
+from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_EXPONENTIAL = re.compile(r"\b(?:\w*exp2?\w*|ex2\w*)\s*\(")
+_PLACE = r"[A-Za-z_]\w*(?:\[[^\[\]]*\])*"
+_DIFFERENCE = re.compile(rf"\b\w*ex(?:p|2)\w*\(({_PLACE}) - ({_PLACE})\)")
+_COMPARED = re.compile(r"\w+ (<|<=|>|>=) \w+")
+_MOST_PLACES = 4  # behind which a statement may stand
+_MOST_FACTORS = 3
+_MOST_CONDITIONS = 3
+_HEAD_SIZES = {"32": "0.17677670f", "64": "0.125f", "128": "0.08838835f"}  # one by their root
+
+Range = tuple[int, int]
+
+
+def rescaled_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Updates by an exponential that are missing, and guards of one."""
+    if not _EXPONENTIAL.search(code.tokens.code):
+        return
+    blocks = StatementBlocks(code)
+    factors = [
+        item
+        for item, value in first_values(code)
+        if item.sort == "float" and _EXPONENTIAL.match(code.tokens.source(*value))
+    ]
+    yield from _elements(code, blocks, factors)
+    yield from _by_elements(code, blocks, factors)
+    yield from _in_loops(code)
+    yield from _kept(code, blocks)
+    yield from _weighed(code, factors)
+    yield from _without_keys(code)
+    yield from _masked(code)
+    yield from _scaled(code)
+
+
+def _sums(code: KernelCode, blocks: StatementBlocks) -> Iterator[DeclaredName]:
+    """The arrays of a thread's own that are added to and never multiplied."""
+    text = code.tokens.code
+    for item in code.names.all:
+        if item.sort != "array" or item.is_parameter or blocks.is_shared(item):
+            continue
+        if not code.function_places[item.position]:
+            continue
+        element = rf"\b{item.name}(\[[^\[\]]*\])+"
+        if not re.search(rf"{element} \*=|{element} = {element} \*", text):
+            yield item
+
+
+def _elements(
+    code: KernelCode, blocks: StatementBlocks, factors: list[DeclaredName]
+) -> Iterator[SourceChange]:
+    """`total[h] *= shrink` behind the factor, where total[h] is added to."""
+    for item in _sums(code, blocks):
+        found = re.findall(rf"\b{item.name}\[([^\[\]]*)\] \+=", code.tokens.code)
+        for factor in factors:
+            if not item.position < factor.position <= item.last:
+                continue
+            block = code.tokens.enclosing[factor.position]
+            names = {one.name for one in code.names.visible(factor.position)}
+            behind = [it.last for it in blocks.items(block) if it.last > factor.position]
+            for index in dict.fromkeys(found):
+                if set(re.findall(r"[A-Za-z_]\w*", index)) <= names:
+                    for place in behind[:_MOST_PLACES]:
+                        new = f" {item.name}[{index}] *= {factor.name};"
+                        yield code.inserted(place, new, "rescaling of an element missing")
+
+
+def _by_elements(
+    code: KernelCode, blocks: StatementBlocks, factors: list[DeclaredName]
+) -> Iterator[SourceChange]:
+    """`sum[o] *= factors[g]` before the loop that adds to sum[o]; the factors are shared."""
+    tokens = code.tokens
+    names = "|".join(item.name for item in factors) or "evo_none"
+    given = re.findall(rf"(\w+)\[[^\[\]]*\] = (?:{names});", tokens.code)
+    for item in _sums(code, blocks):
+        for first, last in code.statements if given else ():
+            end = code.extents.postfix(first)
+            if code.names.at(first) != item or tokens.text(end + 1) != "+=":
+                continue
+            target, place = tokens.source(first, end), first - 1
+            while tokens.text(place) == ")" and tokens.text(tokens.partners[place] - 1) == "for":
+                place = tokens.partners[place] - 2
+            near = [it.name for it in code.visible(place + 1, "int") if not it.is_parameter]
+            for array in dict.fromkeys(given):
+                for index in [name for name in near if not name.isupper()][:_MOST_FACTORS]:
+                    new = f" {target} *= {array}[{index}];"
+                    yield code.inserted(place, new, "rescaling of an element missing")
+
+
+def _in_loops(code: KernelCode) -> Iterator[SourceChange]:
+    """`for c, for e: sum[c][e] *= shrink[e / 2]`, the factors of two rows in an array."""
+    text, tokens = code.tokens.code, code.tokens
+    blocks = StatementBlocks(code)
+    given = list(dict.fromkeys(re.findall(r"\b(\w+)\[[^\[\]]*\] = \w*ex(?:p|2)\w*\(", text)))
+    for item in _sums(code, blocks) if given else ():
+        sizes = re.match(r"\w+\[([^\[\]]+)\]\[([^\[\]]+)\]", tokens.code[_start(code, item) :])
+        heads = [_loop_head(text, size) for size in sizes.groups()] if sizes else []
+        if len(heads) != 2 or not all(heads) or heads[0] == heads[1]:
+            continue
+        (outer, one), (inner, other) = heads[0], heads[1]
+        index = re.search(rf"\[({other} / \d+)\]", text)
+        for array in given if index is not None else ():
+            if array == item.name or index is None:
+                continue
+            new = f" {outer} {inner} {item.name}[{one}][{other}] *= {array}[{index[1]}];"
+            for place in _behind_last(code, blocks, array):
+                yield code.inserted(place, new, "rescaling of an element missing")
+
+
+def _start(code: KernelCode, item: DeclaredName) -> int:
+    return code.tokens.span(item.position, item.position)[0]
+
+
+def _loop_head(text: str, size: str) -> tuple[str, str]:
+    """The head of a loop of the kernel over so many, and its variable; empty without one."""
+    found = re.search(rf"for \(int (\w+) = 0; \1 < {re.escape(size)}; \+\+\1\)", text)
+    return (found[0], found[1]) if found else ("", "")
+
+
+def _behind_last(code: KernelCode, blocks: StatementBlocks, array: str) -> list[int]:
+    """The ends of the statements of a loop from the one that gives an array its values on."""
+    tokens = code.tokens
+    for first, _ in reversed(code.statements):
+        end = code.extents.postfix(first)
+        if tokens.text(first) != array or tokens.text(end + 1) != "=":
+            continue
+        own = code.names.at(first)
+        block = first
+        while (block := tokens.enclosing[block]) >= 0 and own is not None:
+            if tokens.text(block) == "{" and tokens.enclosing[own.position] in (
+                block,
+                tokens.enclosing[block],
+            ):
+                return [it.last for it in blocks.items(block) if it.last >= first][:_MOST_PLACES]
+    return []
+
+
+def _kept(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
+    """`top = higher` behind `exp(top - higher)`, where nothing gives top another value."""
+    tokens, text = code.tokens, code.tokens.code
+    for first, last in code.statements:
+        for old, newer in _DIFFERENCE.findall(tokens.source(first, last)):
+            root = old.partition("[")[0]
+            items = [it for it in code.names.by_name.get(root, ()) if it.position < first <= it.last]
+            is_state = any(not it.is_parameter and not blocks.is_constant(it) for it in items)
+            is_kept = re.search(rf"\b{root}(\[[^\[\]]*\])* = (?!-|\{{|lowest|minus)", text)
+            if not is_state or is_kept or old == newer:
+                continue
+            block = tokens.enclosing[first]
+            behind = [it.last for it in blocks.items(block) if it.last >= last]
+            for place in behind[:_MOST_PLACES]:
+                yield code.inserted(place, f" {old} = {newer};", "new maximum not kept")
+
+
+def _weighed(code: KernelCode, factors: list[DeclaredName]) -> Iterator[SourceChange]:
+    """`total += totals[s]` made `total += factor * totals[s]`, behind the factor of part s."""
+    tokens = code.tokens
+    names = {item.name for item in factors}
+    for factor in factors:
+        for first, last in code.statements:
+            end = code.extents.postfix(first)
+            is_sum = tokens.text(end + 1) == "+=" and code.names.at(first) is not None
+            if not factor.position < first <= last <= factor.last or not is_sum:
+                continue
+            value = end + 2, last - 1
+            own = {tokens.text(place) for place in range(value[0], value[1] + 1)}
+            if not own & names and "shfl" not in tokens.source(*value):
+                new = f"{factor.name} * ({tokens.source(*value)})"
+                yield code.replaced(*value, new, "weight by the maximum missing")
+
+
+def _without_keys(code: KernelCode) -> Iterator[SourceChange]:
+    """`base = top` made `top == -INFINITY ? 0.0f : top`, which is subtracted in exponents."""
+    tokens = code.tokens
+    for item, value in first_values(code):
+        text = tokens.source(*value)
+        is_place = item.sort == "float" and re.fullmatch(_PLACE, text)
+        if is_place and re.search(rf"\bex?\w*\([^;]* - {item.name}\)", code.scope(item)):
+            new = f"{text} == -INFINITY ? 0.0f : {text}"
+            yield code.replaced(*value, new, "guard of a row without keys missing")
+
+
+def _masked(code: KernelCode) -> Iterator[SourceChange]:
+    """`exp(score - top)` made `key < end ? exp(score - top) : 0.0f`."""
+    tokens = code.tokens
+    known = [
+        pair
+        for pair in code.conditions
+        if _COMPARED.fullmatch(tokens.source(*pair)) and code.loop_of(pair[0]) is None
+    ]
+    for first, last in code.values:
+        if not _EXPONENTIAL.match(tokens.source(first, last)) or tokens.text(last + 1) == ":":
+            continue
+        near = sorted(known, key=lambda pair: abs(pair[0] - first))
+        fitting = [pair for pair in near if code.can_stand(*pair, first)]
+        texts = dict.fromkeys(tokens.source(*pair) for pair in fitting)
+        for condition in list(texts)[:_MOST_CONDITIONS]:
+            new = f"{condition} ? {tokens.source(first, last)} : 0.0f"
+            yield code.replaced(first, last, new, "weight of what is masked")
+
+
+def _scaled(code: KernelCode) -> Iterator[SourceChange]:
+    """`score *= scale` behind the sum over the lanes that makes a score."""
+    tokens = code.tokens
+    numbers = Counter(token.text for token in tokens.tokens if token.text in _HEAD_SIZES)
+    for first, last in code.statements:
+        found = re.match(r"(\w+) \+= __shfl\w*\(", tokens.source(first, last))
+        if found is None or re.search(rf"\b{found[1]} \*=|\b{found[1]} \* \w", tokens.code):
+            continue
+        if not re.search(rf"\([^;]*\b{found[1]} - |fmaxf?\([^;]*\b{found[1]}\b", tokens.code):
+            continue
+        scales = [
+            item.name
+            for item in code.visible(first, "float")
+            if item.is_parameter and "scale" in item.name.lower()
+        ]
+        for scale in (*scales, *(_HEAD_SIZES[size] for size, _ in numbers.most_common())):
+            new = f" {found[1]} *= {scale};"
+            yield code.inserted(last, new, "scores that nothing scales")

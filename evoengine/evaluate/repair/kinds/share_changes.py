@@ -1,0 +1,294 @@
+"""What a block, a thread or a step has for its own: its share of the numbers, its part's end, its
+ticket, the counter that it leaves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.first_value_changes import first_values
+from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
+from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_DIVIDED = re.compile(r"ceil_div\((?:[^()]|\([^()]*\))+?, *(\w+)\)")
+_ATOMIC = re.compile(r"\batomic(?:Add|Inc)\(")
+_SINGLE = "threadIdx.x == 0"
+_MOST = 4
+_CONVERTED = re.compile(r"\b(?:__nv_fp8_\w+|__nv_cvt_\w+|__float2int_\w+|rintf)\(")
+
+Range = tuple[int, int]
+
+
+def share_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Shares, ends and counters of a block or a thread."""
+    yield from _limits(code)
+    yield from _own_end(code)
+    yield from _behind_last_row(code)
+    yield from _loop_steps(code)
+    yield from _of_the_plan(code)
+    yield from _tickets(code)
+    yield from _set_back(code)
+    yield from _overwritten(code)
+    yield from _elements(code)
+    yield from _stored(code)
+    yield from _units(code)
+    yield from _shuffled(code)
+    yield from _reduced_twice(code)
+
+
+def _limits(code: KernelCode) -> Iterator[SourceChange]:
+    """`count = 256` made `min(256, S - first)`, where `first = blockIdx.x * 256`."""
+    values = first_values(code)
+    texts = {item.name: code.tokens.source(*value) for item, value in values}
+    for item, value in values:
+        own = texts[item.name]
+        if item.sort != "int" or value[0] != value[1] or not re.fullmatch(r"\d+|[A-Z]\w*", own):
+            continue
+        begins = [name for name, text in texts.items() if re.search(rf"\* {own}$", text)]
+        visible = code.visible(value[0], "int")
+        begins = [name for name in begins if name in {it.name for it in visible}]
+        for size in [it.name for it in visible if not it.name.isupper() or it.is_parameter]:
+            for begin in begins if size != item.name and size not in begins else ():
+                new = f"min({own}, {size} - {begin})"
+                yield code.replaced(*value, new, "count of the last part")
+
+
+def _own_end(code: KernelCode) -> Iterator[SourceChange]:
+    """`key < S` made `key < end` in a loop that goes to `end`, and `key = start + ...`."""
+    tokens = code.tokens
+    loops = []
+    for place in range(len(tokens)):
+        if tokens.text(place) == "for" and place + 1 in tokens.partners:
+            ends = code.head_ends(place + 1)
+            if len(ends) == 2 and ends[1] - ends[0] == 4 and tokens.text(ends[0] + 2) == "<":
+                last = code.body(tokens.partners[place + 1])[1]
+                loops.append((place, last, tokens.text(ends[0] + 3)))
+    for begin, end, bound in loops:
+        item = next((it for it in code.visible(begin, "int") if it.name == bound), None)
+        if item is None or item.is_parameter or item.name.isupper():
+            continue
+        for first, last in code.conditions:
+            if not begin < first <= last <= end or code.loop_of(first) is not None:
+                continue
+            for place in range(first + 1, last + 1):
+                own = code.names.at(place) if tokens.kind(place) == "name" else None
+                is_size = own is not None and own.is_parameter and own.sort == "int"
+                if is_size and tokens.text(place - 1) in ("<", ">="):
+                    yield code.replaced(place, place, bound, "end of the loop for a size")
+
+
+def _behind_last_row(code: KernelCode) -> Iterator[SourceChange]:
+    """`min(S, int(blockIdx.x) * ROWS)` made `int(blockIdx.x + 1) * ROWS`: the end is behind the
+    last row of the block.
+    """
+    tokens = code.tokens
+    for place in range(2, len(tokens)):
+        if tokens.text(place) != "blockIdx" or tokens.text(place + 3) not in (")", "*"):
+            continue
+        is_cast = tokens.text(place - 1) == "(" and tokens.text(place - 2) == "int"
+        product = tokens.text(place + 4) if tokens.text(place + 3) == ")" else "*"
+        around = tokens.enclosing[place - 2 if is_cast else place]
+        in_limit = around > 0 and tokens.text(around - 1) in ("min", "max")
+        if product != "*" or not in_limit:
+            continue
+        own = tokens.source(place, place + 2)
+        new = f"{own} + 1" if is_cast else f"({own} + 1)"
+        yield code.replaced(place, place + 2, new, "end behind the last row")
+
+
+def _loop_steps(code: KernelCode) -> Iterator[SourceChange]:
+    """`for (s = warp; s < n; ++s)` made `s += WARPS`: the loop begins with the own number."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
+            continue
+        ends = code.head_ends(place + 1)
+        if len(ends) != 2 or tokens.text(ends[0] - 2) != "=":
+            continue
+        own, closing = tokens.text(ends[0] - 1), tokens.partners[place + 1]
+        step = tokens.source(ends[1] + 1, closing - 1)
+        name = tokens.text(ends[0] - 3)
+        if step not in (f"++{name}", f"{name}++", f"{name} += 1") or not own.isidentifier():
+            continue
+        sizes = [it for it in code.sizes(place) if it.lower().startswith(own.lower())]
+        sizes += ["32"] if "lane" in own else []
+        for size in sizes:
+            new = f"{name} += {size}"
+            yield code.replaced(ends[1] + 1, closing - 1, new, "step by those that share a loop")
+
+
+def _of_the_plan(code: KernelCode) -> Iterator[SourceChange]:
+    """`blockIdx.x * 256` made `blockIdx.x * 1024`, where the grid has ceil_div(N, 1024) blocks."""
+    tokens = code.tokens
+    shares: dict[str, dict[str, None]] = {}
+    for found in LISTS.finditer(code.source[: code.offset]):
+        if found[1] == "grid":
+            for (begin, end), axis in zip(entries_of(found[2]), "xyz", strict=False):
+                sizes = _DIVIDED.findall(found[2][begin:end])
+                shares.setdefault(axis, {}).update(dict.fromkeys(sizes))
+    for place in range(len(tokens)):
+        if tokens.text(place) != "blockIdx":
+            continue
+        at = place + 4 if tokens.text(place + 3) != ")" else place + 5
+        own = tokens.text(at)
+        if tokens.text(at - 1) != "*" or not (own.isdigit() or own.isupper()):
+            continue
+        for size in shares.get(tokens.text(place + 2), ()):
+            is_known = size.isdigit() or size in code.sizes(at)
+            if size != own and is_known:
+                yield code.replaced(at, at, size, "share of a block in the grid")
+
+
+def _tickets(code: KernelCode) -> Iterator[SourceChange]:
+    """`ticket == SPLITS` made `SPLITS - 1`, where the ticket is what was counted before; likewise
+    the last argument of atomicInc.
+    """
+    tokens = code.tokens
+    counted = {
+        item.name
+        for item, value in first_values(code)
+        if _ATOMIC.match(tokens.source(*value))
+    }
+    counted |= set(re.findall(r"\b(\w+) = atomic(?:Add|Inc)\(", tokens.code))
+    spots: list[Range] = []
+    for place in range(len(tokens)):
+        if tokens.text(place) in ("==", "!=") and tokens.text(place - 1) in counted:
+            spots.append(code.extents.operand_behind(place))
+        elif tokens.text(place) == "atomicInc" and place + 1 in tokens.partners:
+            spots += code.extents.arguments(place + 1)[1:2]
+    for first, last in spots:
+        if tokens.text(last - 1) == "-":
+            yield code.replaced(last - 1, last, "", "count of the last block")
+        else:
+            yield code.inserted(last, " - 1", "count of the last block")
+
+
+def _set_back(code: KernelCode) -> Iterator[SourceChange]:
+    """`if (threadIdx.x == 0) arrived[tile] = 0` behind `if (!is_last) return`."""
+    tokens = code.tokens
+    counters = dict.fromkeys(re.findall(r"\batomicAdd\(&([^,;]+), 1u?\)", tokens.code))
+    counters |= dict.fromkeys(f"*{it}" for it in re.findall(r"\batomicAdd\((\w+), 1u?\)", tokens.code))
+    single = f"{_SINGLE} && threadIdx.y == 0" if "threadIdx.y" in tokens.code else _SINGLE
+    for counter in counters:
+        if re.search(rf"(?<![\w.]){re.escape(counter)} = 0", tokens.code):
+            continue
+        behind = tokens.code.find("atomicAdd(")
+        for first, last in code.statements:
+            is_return = tokens.text(first) == "return" and tokens.text(first - 1) == ")"
+            if is_return and tokens.span(first, last)[0] > behind:
+                new = f" if ({single}) {counter} = 0;"
+                yield code.inserted(last, new, "counter of the last block kept")
+
+
+def _overwritten(code: KernelCode) -> Iterator[SourceChange]:
+    """`sums[i] = value` made atomicAdd(&sums[i], value), where scratch begins with zeros."""
+    tokens = code.tokens
+    if not re.search(r"init: *0", code.source[: code.offset]):
+        return
+    blocks = StatementBlocks(code)
+    for first, last in code.statements:
+        end = code.extents.postfix(first)
+        own = code.names.at(first)
+        is_store = tokens.text(end + 1) == "=" and tokens.text(end) == "]"
+        if own is None or own.sort != "pointer" or not own.is_parameter or not is_store:
+            continue
+        if blocks.declared(first, last) or "float" not in code.type_words(own):
+            continue
+        value = tokens.source(end + 2, last - 1)
+        new = f"atomicAdd(&{tokens.source(first, end)}, {value});"
+        yield code.replaced(first, last, new, "share that overwrites the others")
+
+
+def _elements(code: KernelCode) -> Iterator[SourceChange]:
+    """`x[at + i]` made `x[at * 4 + i]`, where i counts to 4: as many belong to each."""
+    tokens = code.tokens
+    counts = dict(re.findall(r"for \(int (\w+) = 0; \1 < (\d+); \+\+\1\)", tokens.code))
+    for place in range(1, len(tokens)):
+        name = tokens.text(place + 1)
+        if tokens.text(place) != "+" or name not in counts or not code.in_index(place):
+            continue
+        own = code.names.at(place - 1) if tokens.kind(place - 1) == "name" else None
+        is_alone = tokens.text(place - 2) in ("[", "(", "+") and tokens.text(place + 2) in ("]", ")")
+        if own is not None and own.sort == "int" and is_alone and not own.is_parameter:
+            new = f"{own.name} * {counts[name]}"
+            yield code.replaced(place - 1, place - 1, new, "as many of each")
+
+
+def _stored(code: KernelCode) -> Iterator[SourceChange]:
+    """`sum[i] = 0.0f` behind `out[n] = f(sum[i])` in a loop over tiles that goes on adding."""
+    tokens = code.tokens
+    blocks = StatementBlocks(code)
+    loops = list(blocks.loops())
+    for first, last in code.statements:
+        end = code.extents.postfix(first)
+        if tokens.text(end + 1) != "=" or tokens.text(end) != "]" or code.names.at(first) is None:
+            continue
+        for array, _, _ in code.indices:
+            own = code.names.at(array)
+            stop = code.extents.postfix(array)
+            if not end < array < last or own is None or own.sort != "array":
+                continue
+            around = [lp for lp in loops if own.position < lp.place < first <= lp.last]
+            is_kept = any(code.function_of(lp.place) == code.function_of(first) for lp in around)
+            text = tokens.source(array, stop)
+            is_set = re.search(rf"\b{own.name}(\[[^\]]*\])+ = ", tokens.code)
+            if is_kept and not is_set and not blocks.is_shared(own):
+                yield code.inserted(last, f" {text} = 0.0f;", "sum not set back behind its store")
+
+
+def _units(code: KernelCode) -> Iterator[SourceChange]:
+    """`T(value / unit)` made `T(value / unit) * unit`, and `T(value * inverse)` likewise."""
+    tokens = code.tokens
+    for first, last in code.statements:
+        text = tokens.source(first, last)
+        found = re.search(r" / (\w+)\)", text)
+        if found is None or not _CONVERTED.search(text) or tokens.text(last) != ";":
+            continue
+        if f"* {found[1]}" not in text and "=" in text:
+            yield code.inserted(last - 1, f" * {found[1]}", "unit not multiplied again")
+
+
+def _shuffled(code: KernelCode) -> Iterator[SourceChange]:
+    """`mine[r] * b[k]` made `__shfl_sync(~0u, mine[r], k)`: the number is that of lane k."""
+    tokens = code.tokens
+    if "lane" not in tokens.code and "threadIdx" not in tokens.code:
+        return
+    mask = "0xffffffffu" if "0xffffffffu" in tokens.code else "~0u"
+    loops = re.findall(r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\+\1\)", tokens.code)
+    for first, last in code.statements if loops else ():
+        text = tokens.source(first, last)
+        if "shfl" in text or not re.search(r"\+= |fmaf\(", text):
+            continue
+        sign = next((at for at in range(first, last) if tokens.text(at) in ("+=", "=")), last)
+        for place in range(sign + 1, last):
+            own = code.names.at(place) if tokens.kind(place) == "name" else None
+            if own is None or own.sort not in ("float", "array") or own.name.isupper():
+                continue
+            end = code.extents.postfix(place)
+            element = tokens.source(place, end)
+            for name in dict.fromkeys(loops):
+                item = next((it for it in code.visible(place, "int") if it.name == name), None)
+                is_before = item is not None and own.position < item.position
+                if is_before and not re.search(rf"\b{name}\b", element):
+                    new = f"__shfl_sync({mask}, {element}, {name})"
+                    yield code.replaced(place, end, new, "number of another lane not fetched")
+
+
+def _reduced_twice(code: KernelCode) -> Iterator[SourceChange]:
+    """`total = total * fade + warp_sum(weight)` without the call, where the end has one."""
+    tokens = code.tokens
+    for place in range(1, len(tokens)):
+        is_call = tokens.text(place) == "(" and tokens.kind(place - 1) == "name"
+        name = tokens.text(place - 1)
+        if not is_call or not re.search(r"sum|add|reduce", name) or place not in tokens.partners:
+            continue
+        first, _ = code.extents.statement(place)
+        target = tokens.text(first)
+        rest = tokens.code[tokens.span(place, place)[1] :]
+        if re.search(rf"\b{name}\({target}\b|\b{target}\b[^;]* \+= __shfl", rest):
+            inside = tokens.source(place + 1, tokens.partners[place] - 1)
+            end = tokens.partners[place]
+            yield code.replaced(place - 1, end, inside, "reduction in each round as well")
