@@ -200,8 +200,9 @@ class DeclaredNames:
         follows = tokens.text(place + 1)
         if not is_name or follows not in ("=", ";", ",", ")", "[", "{", ":", ">"):
             return None
-        if TYPE_NAME.fullmatch(tokens.text(place)):
-            return None
+        is_type = TYPE_NAME.fullmatch(tokens.text(place)) is not None
+        if is_type and (tokens.text(place) != "half" or follows not in ("=", ",", ";")):
+            return None  # `int half = 0` declares one of two halves
         return place
 
     def _declared(self, type_place: int) -> Iterator[DeclaredName]:

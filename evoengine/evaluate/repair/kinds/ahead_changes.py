@@ -100,7 +100,7 @@ def _distances(code: KernelCode) -> Iterator[SourceChange]:
 
 def _parities(code: KernelCode) -> Iterator[SourceChange]:
     """`(step & 1) * SIZE` made `(~step & 1) * SIZE`, and the other way round: the other buffer."""
-    tokens, kind = code.tokens, "other stage of a buffer"
+    tokens, kind = code.tokens, "other buffer of two"
     for place in range(1, len(tokens)):
         if tokens.text(place) not in ("&", "%") or not code.function_places[place]:
             continue

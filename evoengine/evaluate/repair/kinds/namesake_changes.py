@@ -12,6 +12,7 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.kinds.first_value_changes import first_values
 from evoengine.evaluate.repair.kinds.name_changes import own_functions
+from evoengine.evaluate.repair.kinds.visible_names import has_meaning
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _RETURN = re.compile(r"\b(\w+)\(([^(){}]*)\)\s*\{\s*return ([^;]+);\s*\}")
@@ -37,7 +38,7 @@ def namesake_changes(code: KernelCode) -> Iterator[SourceChange]:
 
 def _values(code: KernelCode) -> Iterator[SourceChange]:
     """`column = place % N` made `column = left + place % N`, as another `column` begins."""
-    values = [pair for pair in first_values(code) if pair[1][1] - pair[1][0] >= _LEAST]
+    values = [pair for pair in first_values(code) if pair[1][1] > pair[1][0]]
     by_name: dict[str, list[Range]] = {}
     for item, value in values:
         by_name.setdefault(item.name, []).append(value)
@@ -46,18 +47,20 @@ def _values(code: KernelCode) -> Iterator[SourceChange]:
         fitting = [
             other
             for other in by_name[item.name]
-            if other != value and code.can_stand(*other, value[0])
+            if other != value and has_meaning(code, other, value[0])
         ]
         for other in fitting[:_MOST_LIKE]:
             text = code.tokens.source(*other)
-            if text != own and (own in text or text in own):
+            words = [set(re.findall(r"\w+", it)) for it in (own, text)]
+            is_part = words[0] < words[1] or words[1] < words[0]
+            if is_part and max(other[1] - other[0], value[1] - value[0]) >= _LEAST:
                 yield code.replaced(*value, text, "value of its namesake")
 
 
 def _arguments(code: KernelCode) -> Iterator[SourceChange]:
     """`load(n0, m0)` made `load(m0, n0)`, as another call of the function has them."""
     tokens = code.tokens
-    own = set(own_functions(code))
+    own = {*own_functions(code), *re.findall(r"\bauto (\w+) = \[&?\]", tokens.code)}
     calls: dict[str, list[list[Range]]] = {}
     for place in range(len(tokens)):
         if tokens.text(place) in own and code.function_places[place]:
@@ -67,6 +70,7 @@ def _arguments(code: KernelCode) -> Iterator[SourceChange]:
             texts = [tokens.source(*pair) for pair in one]
             for other in found:
                 there = [tokens.source(*pair) for pair in other]
+                yield from _renamed(code, one, there)
                 for a, b in combinations(range(min(len(one), len(other))), 2):
                     is_turned = texts[a] == there[b] and texts[b] == there[a]
                     if is_turned and texts[a] != texts[b]:
@@ -75,6 +79,17 @@ def _arguments(code: KernelCode) -> Iterator[SourceChange]:
                             code.replaced(*one[b], texts[a], ""),
                         ]
                         yield together(pair, "arguments in another order than elsewhere")
+
+
+def _renamed(code: KernelCode, one: list[Range], there: list[str]) -> Iterator[SourceChange]:
+    """`fetch(s, s)` made `fetch(s, s * SIZE)`, as another call has `fetch(next, next * SIZE)`."""
+    for pair, text in zip(one, there, strict=False):
+        own = code.tokens.source(*pair)
+        names = set(re.findall(r"(?<![\w.])[a-z]\w*(?![\w(])", text))
+        is_name = pair[0] == pair[1] and code.tokens.kind(pair[0]) == "name"
+        if is_name and len(names) == 1 and text != names.copy().pop() and own not in text:
+            new = re.sub(rf"\b{names.pop()}\b", own, text)
+            yield code.replaced(*pair, new, "argument as elsewhere, of another name")
 
 
 def _pointers(code: KernelCode) -> Iterator[SourceChange]:

@@ -37,6 +37,44 @@ def share_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _units(code)
     yield from _shuffled(code)
     yield from _reduced_twice(code)
+    yield from _tables(code)
+    yield from _of_both_axes(code)
+
+
+def _of_both_axes(code: KernelCode) -> Iterator[SourceChange]:
+    """`counters[blockIdx.x]` made `counters[tile]`, where `tile` is made of both axes."""
+    tokens = code.tokens
+    numbers = [
+        item for item, value in first_values(code) if tokens.source(*value).count("blockIdx") > 1
+    ]
+    for _, first, last in code.indices:
+        if tokens.text(first) == "blockIdx" and last == first + 2:
+            for item in numbers:
+                if item.position < first <= item.last:
+                    yield code.replaced(first, last, item.name, "number of a tile for its column")
+
+
+def _tables(code: KernelCode) -> Iterator[SourceChange]:
+    """`table[page]` made `table[sequence * pages + page]`: a table has a row for each block."""
+    tokens = code.tokens
+    numbers = [
+        item
+        for item, value in first_values(code)
+        if item.sort == "int" and "blockIdx" in tokens.source(*value)
+    ]
+    for array, first, last in code.indices:
+        table = code.names.at(array)
+        if table is None or not table.is_parameter or table.sort != "pointer" or first != last:
+            continue
+        own = code.names.at(first) if tokens.kind(first) == "name" else None
+        is_counted = own is not None and code.loop_of(own.position) is not None
+        if not is_counted or "int" not in code.type_words(table):
+            continue
+        sizes = [it for it in code.visible(first, "int") if it.is_parameter]
+        for item in [it for it in numbers if it.position < first <= it.last][:_MOST]:
+            for size in sizes[:_MOST]:
+                new = f"{item.name} * {size.name} + {tokens.text(first)}"
+                yield code.replaced(first, last, new, "row of a table missing")
 
 
 def _limits(code: KernelCode) -> Iterator[SourceChange]:
@@ -138,7 +176,8 @@ def _of_the_plan(code: KernelCode) -> Iterator[SourceChange]:
             continue
         for size in shares.get(tokens.text(place + 2), ()):
             is_known = size.isdigit() or size in code.sizes(at)
-            if size != own and is_known:
+            is_same = re.search(rf"\b{own} = {size}\b|\b{size} = {own}\b", tokens.code)
+            if size != own and is_known and not is_same:
                 yield code.replaced(at, at, size, "share of a block in the grid")
 
 
@@ -234,7 +273,7 @@ def _stored(code: KernelCode) -> Iterator[SourceChange]:
             around = [lp for lp in loops if own.position < lp.place < first <= lp.last]
             is_kept = any(code.function_of(lp.place) == code.function_of(first) for lp in around)
             text = tokens.source(array, stop)
-            is_set = re.search(rf"\b{own.name}(\[[^\]]*\])+ = ", tokens.code)
+            is_set = re.search(rf"\b{own.name}(\[[^\]]*\])+ = (?!\{{)", tokens.code)
             if is_kept and not is_set and not blocks.is_shared(own):
                 yield code.inserted(last, f" {text} = 0.0f;", "sum not set back behind its store")
 
@@ -288,6 +327,8 @@ def _reduced_twice(code: KernelCode) -> Iterator[SourceChange]:
         first, _ = code.extents.statement(place)
         target = tokens.text(first)
         rest = tokens.code[tokens.span(place, place)[1] :]
+        if not target.isidentifier():
+            continue
         if re.search(rf"\b{name}\({target}\b|\b{target}\b[^;]* \+= __shfl", rest):
             inside = tokens.source(place + 1, tokens.partners[place] - 1)
             end = tokens.partners[place]

@@ -22,7 +22,7 @@ _CARVED = re.compile(r"(?:reinterpret_cast<[^;]*?>\()?(\w+)\)?")
 _BEHIND = re.compile(r"(?:reinterpret_cast<[^;]*?>\()?(\w+) \+ ([^;]+?)\)?")
 _LONGEST = 3  # tokens of a coordinate
 _MOST_PARTS = 4
-_MOST_PLACES = 6
+_MOST_PLACES = 12
 
 Range = tuple[int, int]
 
@@ -32,6 +32,7 @@ def tile_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _pitches(code)
     yield from _turned(code)
     yield from _read_as_written(code)
+    yield from _in_turns(code)
     yield from _flat(code)
     yield from _halves(code)
     yield from _neighbours(code)
@@ -115,6 +116,20 @@ def _read_as_written(code: KernelCode) -> Iterator[SourceChange]:
             span = use.start() + code.offset, use.end() + code.offset
             new = f"{item.name}[{use[2]}][{use[1]}]"
             yield SourceChange(*span, new, "tile read as it was written")
+
+
+def _in_turns(code: KernelCode) -> Iterator[SourceChange]:
+    """`c * 32 + lane` made `lane * OWN + c`, where `OWN = D / 32`, and the other way round: a lane
+    has neighbours, or every 32nd column.
+    """
+    kind = "columns in turns or together"
+    code_text = code.tokens.code
+    for name, number in dict.fromkeys(re.findall(r"\b([A-Z]\w*) = [A-Z]\w* / (\d+)\b", code_text)):
+        for one, other in ((name, number), (number, name)):
+            for found in re.finditer(rf"\b(\w+) \* {one} \+ (\w+)\b(?! *[*/%.(])", code_text):
+                if not found[2].isdigit():
+                    span = found.start() + code.offset, found.end() + code.offset
+                    yield SourceChange(*span, f"{found[2]} * {other} + {found[1]}", kind)
 
 
 def _flat(code: KernelCode) -> Iterator[SourceChange]:

@@ -9,6 +9,7 @@ from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
+from evoengine.evaluate.repair.kinds.visible_names import has_meaning
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_USES = 8  # of a stored value
@@ -57,7 +58,7 @@ def _stored(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]
         ]
         for at in behind[:_MOST_USES]:
             end = code.extents.postfix(at)
-            if tokens.text(end + 1) in ASSIGNMENTS or not code.can_stand(*element, at):
+            if tokens.text(end + 1) in ASSIGNMENTS or not has_meaning(code, element, at):
                 continue
             stored = tokens.source(*element)
             for new in (f"({text} + {stored})", f"fmaxf({text}, {stored})", stored):
