@@ -44,7 +44,9 @@ from evoengine.evaluate.repair.kinds.fence_changes import fence_changes
 from evoengine.evaluate.repair.kinds.first_value_changes import first_value_changes
 from evoengine.evaluate.repair.kinds.header_changes import header_changes
 from evoengine.evaluate.repair.kinds.index_changes import index_changes
+from evoengine.evaluate.repair.kinds.inside_changes import inside_changes
 from evoengine.evaluate.repair.kinds.instruction_changes import instruction_changes
+from evoengine.evaluate.repair.kinds.joint_changes import joint_changes
 from evoengine.evaluate.repair.kinds.lane_changes import lane_changes
 from evoengine.evaluate.repair.kinds.launch_changes import launch_changes
 from evoengine.evaluate.repair.kinds.layout_changes import layout_changes
@@ -76,6 +78,7 @@ from evoengine.evaluate.repair.kinds.rest_changes import rest_changes
 from evoengine.evaluate.repair.kinds.round_changes import round_changes
 from evoengine.evaluate.repair.kinds.scale_changes import scale_changes
 from evoengine.evaluate.repair.kinds.share_changes import share_changes
+from evoengine.evaluate.repair.kinds.shared_part_changes import shared_part_changes
 from evoengine.evaluate.repair.kinds.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.kinds.stage_changes import stage_changes
 from evoengine.evaluate.repair.kinds.statement_changes import statement_changes
@@ -139,10 +142,13 @@ _CODE_CHANGES = (
     pair_changes,
     part_end_changes,
     ahead_changes,
+    inside_changes,
     constant_changes,
     namesake_changes,
     rescaled_changes,
     share_changes,
+    joint_changes,
+    shared_part_changes,
     tile_changes,
     unwritten_changes,
 )

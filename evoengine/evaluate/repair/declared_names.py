@@ -196,6 +196,8 @@ class DeclaredNames:
             place += 1
         if tokens.text(place) == "(" and tokens.text(place + 1) == "&":  # a reference to an array
             place += 2
+        elif [tokens.text(place + at) for at in (0, 1, 3, 4)] == ["(", "*", ")", "["]:
+            place += 2  # a pointer to the rows of one
         is_name = tokens.kind(place) == "name" and tokens.text(place) not in _WORDS | _MODIFIERS
         follows = tokens.text(place + 1)
         if not is_name or follows not in ("=", ";", ",", ")", "[", "{", ":", ">"):

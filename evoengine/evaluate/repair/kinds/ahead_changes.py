@@ -190,7 +190,9 @@ def _in_a_branch(code: KernelCode) -> Iterator[SourceChange]:
     known = [
         tokens.source(first, last)
         for first, last in code.statements
-        if re.match(r"__pipeline_wait_prior|cp_async_wait|asm[^;]*wait_", tokens.source(first, last))
+        if re.match(
+            r"__pipeline_wait_prior|cp_async_wait|asm[^;]*wait_", tokens.source(first, last)
+        )
     ]
     if "__pipeline_memcpy_async" in tokens.code:
         known.append("__pipeline_wait_prior(0);")

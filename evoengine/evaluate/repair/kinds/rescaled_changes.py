@@ -86,7 +86,7 @@ def _by_elements(
     names = "|".join(item.name for item in factors) or "evo_none"
     given = re.findall(rf"(\w+)\[[^\[\]]*\] = (?:{names});", tokens.code)
     for item in _sums(code, blocks):
-        for first, last in code.statements if given else ():
+        for first, _ in code.statements if given else ():
             end = code.extents.postfix(first)
             if code.names.at(first) != item or tokens.text(end + 1) != "+=":
                 continue
@@ -107,27 +107,30 @@ def _in_loops(code: KernelCode) -> Iterator[SourceChange]:
     given = list(dict.fromkeys(re.findall(r"\b(\w+)\[[^\[\]]*\] = \w*ex(?:p|2)\w*\(", text)))
     for item in _sums(code, blocks) if given else ():
         sizes = re.match(r"\w+\[([^\[\]]+)\]\[([^\[\]]+)\]", tokens.code[_start(code, item) :])
-        heads = [_loop_head(text, size) for size in sizes.groups()] if sizes else []
-        if len(heads) != 2 or not all(heads) or heads[0] == heads[1]:
+        if sizes is None:
             continue
-        (outer, one), (inner, other) = heads[0], heads[1]
-        index = re.search(rf"\[({other} / \d+)\]", text)
-        for array in given if index is not None else ():
-            if array == item.name or index is None:
-                continue
-            new = f" {outer} {inner} {item.name}[{one}][{other}] *= {array}[{index[1]}];"
-            for place in _behind_last(code, blocks, array):
-                yield code.inserted(place, new, "rescaling of an element missing")
+        heads = [_loop_heads(text, size) for size in sizes.groups()]
+        chosen = [
+            (*outer, *inner, found[1])
+            for outer in heads[0][:1]
+            for inner in heads[1]
+            if (found := re.search(rf"\[({inner[1]} / \d+)\]", text)) and inner != outer
+        ]
+        for outer, one, inner, other, index in chosen[:1]:
+            for array in given:
+                new = f" {outer} {inner} {item.name}[{one}][{other}] *= {array}[{index}];"
+                for place in _behind_last(code, blocks, array) if array != item.name else ():
+                    yield code.inserted(place, new, "rescaling of an element missing")
 
 
 def _start(code: KernelCode, item: DeclaredName) -> int:
     return code.tokens.span(item.position, item.position)[0]
 
 
-def _loop_head(text: str, size: str) -> tuple[str, str]:
-    """The head of a loop of the kernel over so many, and its variable; empty without one."""
-    found = re.search(rf"for \(int (\w+) = 0; \1 < {re.escape(size)}; \+\+\1\)", text)
-    return (found[0], found[1]) if found else ("", "")
+def _loop_heads(text: str, size: str) -> list[tuple[str, str]]:
+    """The heads of the kernel's loops over so many, each with its variable."""
+    found = re.finditer(rf"for \(int (\w+) = 0; \1 < {re.escape(size)}; \+\+\1\)", text)
+    return list(dict.fromkeys((head[0], head[1]) for head in found))
 
 
 def _behind_last(code: KernelCode, blocks: StatementBlocks, array: str) -> list[int]:
@@ -137,14 +140,13 @@ def _behind_last(code: KernelCode, blocks: StatementBlocks, array: str) -> list[
         end = code.extents.postfix(first)
         if tokens.text(first) != array or tokens.text(end + 1) != "=":
             continue
-        own = code.names.at(first)
-        block = first
-        while (block := tokens.enclosing[block]) >= 0 and own is not None:
-            if tokens.text(block) == "{" and tokens.enclosing[own.position] in (
-                block,
-                tokens.enclosing[block],
-            ):
-                return [it.last for it in blocks.items(block) if it.last >= first][:_MOST_PLACES]
+        found: list[int] = []
+        block = tokens.enclosing[first]
+        while block >= 0 and tokens.text(block) == "{" and len(found) <= _MOST_PLACES:
+            behind = [it.last for it in blocks.items(block) if it.last >= first]
+            found += behind[:_MOST_PLACES]
+            block = tokens.enclosing[block]
+        return found
     return []
 
 
@@ -154,7 +156,9 @@ def _kept(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
     for first, last in code.statements:
         for old, newer in _DIFFERENCE.findall(tokens.source(first, last)):
             root = old.partition("[")[0]
-            items = [it for it in code.names.by_name.get(root, ()) if it.position < first <= it.last]
+            items = [
+                it for it in code.names.by_name.get(root, ()) if it.position < first <= it.last
+            ]
             is_state = any(not it.is_parameter and not blocks.is_constant(it) for it in items)
             is_kept = re.search(rf"\b{root}(\[[^\[\]]*\])* = (?!-|\{{|lowest|minus)", text)
             if not is_state or is_kept or old == newer:

@@ -1,5 +1,5 @@
-"""What a block, a thread or a step has for its own: its share of the numbers, its part's end, its
-ticket, the counter that it leaves.
+"""What a block, a thread or a step has for its own: its share of the numbers, its part's end, the
+number of its tile.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _DIVIDED = re.compile(r"ceil_div\((?:[^()]|\([^()]*\))+?, *(\w+)\)")
-_ATOMIC = re.compile(r"\batomic(?:Add|Inc)\(")
-_SINGLE = "threadIdx.x == 0"
 _MOST = 4
 _CONVERTED = re.compile(r"\b(?:__nv_fp8_\w+|__nv_cvt_\w+|__float2int_\w+|rintf)\(")
 
@@ -23,20 +21,15 @@ Range = tuple[int, int]
 
 
 def share_changes(code: KernelCode) -> Iterator[SourceChange]:
-    """Shares, ends and counters of a block or a thread."""
+    """Shares and ends of a block or a thread."""
     yield from _limits(code)
     yield from _own_end(code)
     yield from _behind_last_row(code)
     yield from _loop_steps(code)
     yield from _of_the_plan(code)
-    yield from _tickets(code)
-    yield from _set_back(code)
-    yield from _overwritten(code)
     yield from _elements(code)
     yield from _stored(code)
     yield from _units(code)
-    yield from _shuffled(code)
-    yield from _reduced_twice(code)
     yield from _tables(code)
     yield from _of_both_axes(code)
 
@@ -181,66 +174,6 @@ def _of_the_plan(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.replaced(at, at, size, "share of a block in the grid")
 
 
-def _tickets(code: KernelCode) -> Iterator[SourceChange]:
-    """`ticket == SPLITS` made `SPLITS - 1`, where the ticket is what was counted before; likewise
-    the last argument of atomicInc.
-    """
-    tokens = code.tokens
-    counted = {
-        item.name
-        for item, value in first_values(code)
-        if _ATOMIC.match(tokens.source(*value))
-    }
-    counted |= set(re.findall(r"\b(\w+) = atomic(?:Add|Inc)\(", tokens.code))
-    spots: list[Range] = []
-    for place in range(len(tokens)):
-        if tokens.text(place) in ("==", "!=") and tokens.text(place - 1) in counted:
-            spots.append(code.extents.operand_behind(place))
-        elif tokens.text(place) == "atomicInc" and place + 1 in tokens.partners:
-            spots += code.extents.arguments(place + 1)[1:2]
-    for first, last in spots:
-        if tokens.text(last - 1) == "-":
-            yield code.replaced(last - 1, last, "", "count of the last block")
-        else:
-            yield code.inserted(last, " - 1", "count of the last block")
-
-
-def _set_back(code: KernelCode) -> Iterator[SourceChange]:
-    """`if (threadIdx.x == 0) arrived[tile] = 0` behind `if (!is_last) return`."""
-    tokens = code.tokens
-    counters = dict.fromkeys(re.findall(r"\batomicAdd\(&([^,;]+), 1u?\)", tokens.code))
-    counters |= dict.fromkeys(f"*{it}" for it in re.findall(r"\batomicAdd\((\w+), 1u?\)", tokens.code))
-    single = f"{_SINGLE} && threadIdx.y == 0" if "threadIdx.y" in tokens.code else _SINGLE
-    for counter in counters:
-        if re.search(rf"(?<![\w.]){re.escape(counter)} = 0", tokens.code):
-            continue
-        behind = tokens.code.find("atomicAdd(")
-        for first, last in code.statements:
-            is_return = tokens.text(first) == "return" and tokens.text(first - 1) == ")"
-            if is_return and tokens.span(first, last)[0] > behind:
-                new = f" if ({single}) {counter} = 0;"
-                yield code.inserted(last, new, "counter of the last block kept")
-
-
-def _overwritten(code: KernelCode) -> Iterator[SourceChange]:
-    """`sums[i] = value` made atomicAdd(&sums[i], value), where scratch begins with zeros."""
-    tokens = code.tokens
-    if not re.search(r"init: *0", code.source[: code.offset]):
-        return
-    blocks = StatementBlocks(code)
-    for first, last in code.statements:
-        end = code.extents.postfix(first)
-        own = code.names.at(first)
-        is_store = tokens.text(end + 1) == "=" and tokens.text(end) == "]"
-        if own is None or own.sort != "pointer" or not own.is_parameter or not is_store:
-            continue
-        if blocks.declared(first, last) or "float" not in code.type_words(own):
-            continue
-        value = tokens.source(end + 2, last - 1)
-        new = f"atomicAdd(&{tokens.source(first, end)}, {value});"
-        yield code.replaced(first, last, new, "share that overwrites the others")
-
-
 def _elements(code: KernelCode) -> Iterator[SourceChange]:
     """`x[at + i]` made `x[at * 4 + i]`, where i counts to 4: as many belong to each."""
     tokens = code.tokens
@@ -250,7 +183,10 @@ def _elements(code: KernelCode) -> Iterator[SourceChange]:
         if tokens.text(place) != "+" or name not in counts or not code.in_index(place):
             continue
         own = code.names.at(place - 1) if tokens.kind(place - 1) == "name" else None
-        is_alone = tokens.text(place - 2) in ("[", "(", "+") and tokens.text(place + 2) in ("]", ")")
+        is_alone = tokens.text(place - 2) in ("[", "(", "+") and tokens.text(place + 2) in (
+            "]",
+            ")",
+        )
         if own is not None and own.sort == "int" and is_alone and not own.is_parameter:
             new = f"{own.name} * {counts[name]}"
             yield code.replaced(place - 1, place - 1, new, "as many of each")
@@ -288,48 +224,3 @@ def _units(code: KernelCode) -> Iterator[SourceChange]:
             continue
         if f"* {found[1]}" not in text and "=" in text:
             yield code.inserted(last - 1, f" * {found[1]}", "unit not multiplied again")
-
-
-def _shuffled(code: KernelCode) -> Iterator[SourceChange]:
-    """`mine[r] * b[k]` made `__shfl_sync(~0u, mine[r], k)`: the number is that of lane k."""
-    tokens = code.tokens
-    if "lane" not in tokens.code and "threadIdx" not in tokens.code:
-        return
-    mask = "0xffffffffu" if "0xffffffffu" in tokens.code else "~0u"
-    loops = re.findall(r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\+\1\)", tokens.code)
-    for first, last in code.statements if loops else ():
-        text = tokens.source(first, last)
-        if "shfl" in text or not re.search(r"\+= |fmaf\(", text):
-            continue
-        sign = next((at for at in range(first, last) if tokens.text(at) in ("+=", "=")), last)
-        for place in range(sign + 1, last):
-            own = code.names.at(place) if tokens.kind(place) == "name" else None
-            if own is None or own.sort not in ("float", "array") or own.name.isupper():
-                continue
-            end = code.extents.postfix(place)
-            element = tokens.source(place, end)
-            for name in dict.fromkeys(loops):
-                item = next((it for it in code.visible(place, "int") if it.name == name), None)
-                is_before = item is not None and own.position < item.position
-                if is_before and not re.search(rf"\b{name}\b", element):
-                    new = f"__shfl_sync({mask}, {element}, {name})"
-                    yield code.replaced(place, end, new, "number of another lane not fetched")
-
-
-def _reduced_twice(code: KernelCode) -> Iterator[SourceChange]:
-    """`total = total * fade + warp_sum(weight)` without the call, where the end has one."""
-    tokens = code.tokens
-    for place in range(1, len(tokens)):
-        is_call = tokens.text(place) == "(" and tokens.kind(place - 1) == "name"
-        name = tokens.text(place - 1)
-        if not is_call or not re.search(r"sum|add|reduce", name) or place not in tokens.partners:
-            continue
-        first, _ = code.extents.statement(place)
-        target = tokens.text(first)
-        rest = tokens.code[tokens.span(place, place)[1] :]
-        if not target.isidentifier():
-            continue
-        if re.search(rf"\b{name}\({target}\b|\b{target}\b[^;]* \+= __shfl", rest):
-            inside = tokens.source(place + 1, tokens.partners[place] - 1)
-            end = tokens.partners[place]
-            yield code.replaced(place - 1, end, inside, "reduction in each round as well")

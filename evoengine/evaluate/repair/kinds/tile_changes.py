@@ -1,6 +1,4 @@
-"""Places in tiles: the pitch of another tile, rows for columns, padding, swizzles, parts of shared
-memory.
-"""
+"""Places in tiles: the pitch of another tile, rows for columns, padding, second parts of a thread."""
 
 from __future__ import annotations
 
@@ -16,13 +14,9 @@ from evoengine.evaluate.repair.kinds.moved_changes import last_summand
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
-_PLACE_FUNCTION = re.compile(r"\bint (\w+)\(int (\w+), int (\w+)\)\s*\{\s*return ([^;]+);\s*\}")
 _ROW_LOOP = re.compile(r"for \(int (\w+) = (\w+(?:\.x)?); \1 < ([^;]+); \1 \+= ([^)]+)\)")
-_CARVED = re.compile(r"(?:reinterpret_cast<[^;]*?>\()?(\w+)\)?")
-_BEHIND = re.compile(r"(?:reinterpret_cast<[^;]*?>\()?(\w+) \+ ([^;]+?)\)?")
 _LONGEST = 3  # tokens of a coordinate
 _MOST_PARTS = 4
-_MOST_PLACES = 12
 
 Range = tuple[int, int]
 
@@ -33,12 +27,11 @@ def tile_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _turned(code)
     yield from _read_as_written(code)
     yield from _in_turns(code)
+    yield from _rows(code)
+    yield from _pairs(code)
     yield from _flat(code)
     yield from _halves(code)
     yield from _neighbours(code)
-    yield from _swizzled(code)
-    yield from _carved(code)
-    yield from _cleared(code)
 
 
 def _dimensions(code: KernelCode, item: DeclaredName) -> list[Range]:
@@ -60,15 +53,16 @@ def _pitches(code: KernelCode) -> Iterator[SourceChange]:
         found = _dimensions(code, item) if item.sort == "array" and item.position >= 0 else []
         own = {tokens.text(at) for first, last in found for at in range(first, last + 1)}
         own = {text for text in own if text.isupper()}
-        last = tokens.text(found[-1][1]) if found else ""
-        if last in own:
-            sizes[item.name] = own, last
+        pitch = tokens.text(found[-1][1]) if found else ""
+        if pitch in own:
+            sizes[item.name] = own, pitch
     for first, last in code.statements:
         current: tuple[set[str], str] | None = None
         for place in range(first, last):
             text = tokens.text(place)
-            if text in sizes and code.names.at(place) is not None:
-                current = sizes[text]
+            named = code.names.at(place) if tokens.kind(place) == "name" else None
+            if named is not None and named.sort in ("array", "pointer"):
+                current = sizes.get(text)
             is_size = tokens.text(place - 1) == "*" and text.isupper() and text.isidentifier()
             if current is not None and is_size and text not in current[0]:
                 yield code.replaced(place, place, current[1], "pitch of another array")
@@ -132,6 +126,47 @@ def _in_turns(code: KernelCode) -> Iterator[SourceChange]:
                     yield SourceChange(*span, f"{found[2]} * {other} + {found[1]}", kind)
 
 
+def _rows(code: KernelCode) -> Iterator[SourceChange]:
+    """`tile[column]` made `tile[d * PITCH + column]` in a loop of d, where `tile[ROWS * PITCH]`."""
+    tokens = code.tokens
+    pitches: dict[str, str] = {}
+    for item in code.names.all:
+        found = _dimensions(code, item) if item.sort == "array" and item.position >= 0 else []
+        if found and tokens.text(found[-1][1] - 1) == "*":
+            pitches[item.name] = tokens.text(found[-1][1])
+    for array, first, last in code.indices:
+        pitch = pitches.get(tokens.text(array), "")
+        own = code.names.at(array)
+        is_whole = tokens.text(last + 2) != "[" and own is not None and own.sort == "array"
+        if not pitch or not is_whole or pitch in tokens.source(first, last):
+            continue
+        used = {tokens.text(at) for at in range(first, last + 1)}
+        loops = [it for it in code.visible(first, "int") if code.loop_of(it.position) is not None]
+        for item in [it for it in loops if it.name not in used][:_MOST_PARTS]:
+            new = f"{item.name} * {pitch} + {tokens.source(first, last)}"
+            yield code.replaced(first, last, new, "row of a tile missing")
+
+
+def _pairs(code: KernelCode) -> Iterator[SourceChange]:
+    """`k + quad` made `k + quad * 2`, where `quad = lane % 4`: a lane has pairs of a fragment."""
+    tokens = code.tokens
+    if "m16n8" not in tokens.code:
+        return
+    quads = [
+        item
+        for item, value in first_values(code)
+        if tokens.text(value[1]) == "4" and tokens.text(value[1] - 1) == "%"
+    ]
+    for item in quads:
+        for place in range(item.position + 2, item.last):
+            if tokens.text(place) != item.name or code.names.at(place) != item:
+                continue
+            near = tokens.text(place - 1), tokens.text(place + 1)
+            if "+" in near and "*" not in near:
+                new = f"{item.name} * 2"
+                yield code.replaced(place, place, new, "pair of a lane's columns")
+
+
 def _flat(code: KernelCode) -> Iterator[SourceChange]:
     """`sums[i]` made `sums[i / D * PITCH + i % D]` in a loop over all elements of rows of D."""
     tokens = code.tokens
@@ -186,7 +221,9 @@ def _neighbours(code: KernelCode) -> Iterator[SourceChange]:
                     yield together(_scaled(code, spots, pitch), kind)
                 continue
             names = {text for text in texts if text.isupper()}
-            names |= {found[1] for text in texts if (found := re.match(r"\d+ \* ([A-Z]\w*)$", text))}
+            names |= {
+                found[1] for text in texts if (found := re.match(r"\d+ \* ([A-Z]\w*)$", text))
+            }
             if len(names) == 1 and all(re.fullmatch(r"\d+|(\d+ \* )?[A-Z]\w*", it) for it in texts):
                 name = names.pop()
                 pieces = [
@@ -204,85 +241,3 @@ def _scaled(code: KernelCode, spots: list[Range], pitch: str) -> list[SourceChan
         if text != "0":
             found.append(code.replaced(*spot, pitch if text == "1" else f"{text} * {pitch}", ""))
     return found
-
-
-def _swizzled(code: KernelCode) -> Iterator[SourceChange]:
-    """`row * 64 + chunk * 8` made `place(row, chunk)`, which the kernel has to say where they lie."""
-    tokens, extents = code.tokens, code.extents
-    functions = [
-        (found[1], set(re.findall(r"\* (\w+)", found[4])))
-        for found in _PLACE_FUNCTION.finditer(tokens.code)
-        if "^" in found[4]
-    ]
-    for place in range(len(tokens)) if functions else ():
-        if tokens.text(place) != "+" or not extents.is_binary(place):
-            continue
-        left, right = extents.operand_before(place), extents.operand_behind(place)
-        left = last_summand(code, left), left[1]
-        products = [tokens.text(pair[1] - 1) == "*" for pair in (left, right)]
-        if not all(products) or not code.function_places[place]:
-            continue
-        row, chunk = (_bare(code, (pair[0], pair[1] - 2)) for pair in (left, right))
-        sizes = {tokens.text(left[1]), tokens.text(right[1])}
-        for name, own in functions:
-            if sizes <= own and row and chunk:
-                new = f"{name}({row}, {chunk})"
-                yield code.replaced(left[0], right[1], new, "swizzle not asked for")
-
-
-def _bare(code: KernelCode, pair: Range) -> str:
-    """An expression without the brackets around it."""
-    first, last = pair
-    if first < last and code.tokens.partners.get(first) == last:
-        first, last = first + 1, last - 1
-    return code.tokens.source(first, last) if first <= last else ""
-
-
-def _carved(code: KernelCode) -> Iterator[SourceChange]:
-    """`weights = cast(tile)` made `cast(tile + 64)`, where another part is behind so many rows."""
-    pointers = [(item, value) for item, value in first_values(code) if item.sort == "pointer"]
-    texts = {item.name: code.tokens.source(*value) for item, value in pointers}
-    texts |= dict(re.findall(r"\(\*(\w+)\)\[[^\]]*\] = ([^;]+);", code.tokens.code))
-    steps = dict.fromkeys(
-        found[2] for text in texts.values() if (found := _BEHIND.fullmatch(text))
-    )
-    for name, text in texts.items():
-        found = _CARVED.fullmatch(text)
-        if found is None or found[1] not in texts or found[1] == name:
-            continue
-        start = code.tokens.code.find(f"{name}", 0)
-        start = code.tokens.code.find(f"= {text};", start)
-        if start < 0:
-            continue
-        at = code.offset + start + 2 + found.end(1)
-        for step in list(steps)[:_MOST_PARTS]:
-            yield SourceChange(at, at, f" + {step}", "begin of the part behind")
-
-
-def _cleared(code: KernelCode) -> Iterator[SourceChange]:
-    """`for (...) sums[i] = 0.0f`, where sums is a part of the shared memory of a launch and the
-    next part says how long it is.
-    """
-    tokens = code.tokens
-    heads = Counter(found[4] for found in _ROW_LOOP.finditer(tokens.code))
-    if "extern __shared__" not in tokens.code or not heads:
-        return
-    blocks = StatementBlocks(code)
-    values = [(item, tokens.source(*value)) for item, value in first_values(code)]
-    for item in code.names.all:
-        if item.sort != "pointer" or "float" not in code.type_words(item):
-            continue
-        sizes = [text.removeprefix(f"{item.name} + ") for _, text in values
-                 if text.startswith(f"{item.name} + ")]  # fmt: skip
-        if not sizes or re.search(rf"\b{item.name}\[[^\]]*\] = (0|\{{)", tokens.code):
-            continue
-        adds = re.search(rf"\b{item.name}\[[^;]*\] [+*]=|load_matrix_sync\([^;]*\b{item.name}\b",
-                         tokens.code)  # fmt: skip
-        opening = tokens.enclosing[item.position]
-        if adds is None or tokens.text(opening) != "{":
-            continue
-        step = heads.most_common(1)[0][0]
-        new = f" for (int i = threadIdx.x; i < {sizes[0]}; i += {step}) {item.name}[i] = 0.0f;"
-        ends = [it.last for it in blocks.items(opening) if it.last > item.position and it.is_simple]
-        for place in ends[:_MOST_PLACES]:
-            yield code.inserted(place, new, "part of shared memory not cleared")

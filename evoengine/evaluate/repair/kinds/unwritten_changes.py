@@ -37,7 +37,7 @@ def unwritten_changes(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _stored(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
-    """`total` made `(total + totals[row])`, where threads store their totals and none reads them."""
+    """`total` made `(total + totals[row])`, where totals are stored and none reads them."""
     tokens = code.tokens
     for item in code.names.all:
         if item.sort != "array" or item.is_parameter or not blocks.is_shared(item):
@@ -98,5 +98,3 @@ def _of_array(code: KernelCode, found: list[_Element]) -> Iterator[SourceChange]
         if own.count(item.number) > 1:
             for number in sorted(missing):
                 yield code.replaced(item.place, item.place, str(number), kind)
-
-

@@ -1,4 +1,4 @@
-"""Whether an expression has a meaning at another place, be it one of other variables of its names."""
+"""Whether an expression has a meaning at another place, be it of other variables of its names."""
 
 from __future__ import annotations
 
