@@ -1,0 +1,77 @@
+"""What changes say that add a statement which a loop, a stage or a counter needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evoengine.evaluate.repair.words.changed_text import ChangedText
+from evoengine.evaluate.repair.words.place_meanings import shown
+
+
+def _missing(words: str) -> Callable[[ChangedText], str]:
+    """What is wrong without a statement, with the statement and its place behind."""
+    return lambda text: f"{words}: {shown(text.new)} is missing, in {text.where}"
+
+
+def _for_all(text: ChangedText) -> str:
+    return (
+        "the last statement of a branch must be done always (an empty group is committed too, a"
+        f" counter goes on), not under the condition alone, in {text.where}"
+    )
+
+
+def _overwritten(text: ChangedText) -> str:
+    return (
+        "blocks overwrite one another's shares of a sum, which must be added up (atomicAdd), in"
+        f" {text.where}"
+    )
+
+
+FORGOTTEN_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
+    (
+        "rescaling of an element",
+        _missing("a running sum is not rescaled when the maximum grows, which others are"),
+    ),
+    (
+        "new maximum not kept",
+        _missing(
+            "the running maximum is not updated, though sums are rescaled to the new one, so that"
+            " later weights refer to the old one"
+        ),
+    ),
+    ("scores that nothing scales", _missing("the scores are not scaled (by one by the root of D)")),
+    (
+        "sum not set back behind",
+        _missing(
+            "the sum is not set back to zero when it has been stored: what earlier tiles left is"
+            " added to the next one"
+        ),
+    ),
+    (
+        "part of shared memory",
+        _missing(
+            "a part of shared memory is added to and never cleared (not initialised, not zero):"
+            " what was left there counts"
+        ),
+    ),
+    (
+        "wait for an emptied",
+        _missing(
+            "a stage is filled again before those who read it are done: nobody waits until it is"
+            " empty"
+        ),
+    ),
+    (
+        "stage that nobody frees",
+        _missing("nobody says that a stage is empty again, for which others wait"),
+    ),
+    ("last statement of a branch", _for_all),
+    (
+        "counter of the last",
+        _missing(
+            "the counter is not reset (not set back to zero) by the last block: the next launch"
+            " goes on from its value and has no last one"
+        ),
+    ),
+    ("share that overwrites", _overwritten),
+)
