@@ -97,7 +97,7 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "term behind a limit": 3.0,
     "quotient in brackets rounded down": 3.0,
     "step along another argument": 3.0,
-    "argument as elsewhere, of another name": 3.0,
+    "argument as elsewhere, of another name": 5.5,
     "columns in turns or together": 3.0,
     "number of a tile for its column": 4.0,
     "other buffer of two": 3.0,

@@ -1,4 +1,4 @@
-"""Places in tiles: the pitch of another tile, rows for columns, padding, second parts of a thread."""
+"""Places in tiles: the pitch of another tile, rows for columns, padding, parts of a thread."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _neighbours(code: KernelCode) -> Iterator[SourceChange]:
                 for pitch in near[:2]:
                     yield together(_scaled(code, spots, pitch), kind)
                 continue
-            names = {text for text in texts if text.isupper()}
+            names = {text for text in texts if re.fullmatch(r"[A-Z]\w*", text)}
             names |= {
                 found[1] for text in texts if (found := re.match(r"\d+ \* ([A-Z]\w*)$", text))
             }
