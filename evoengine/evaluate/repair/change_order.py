@@ -28,6 +28,7 @@ from evoengine.evaluate.repair.kinds.ahead_changes import ahead_changes
 from evoengine.evaluate.repair.kinds.alike_changes import alike_changes
 from evoengine.evaluate.repair.kinds.anew_changes import anew_changes
 from evoengine.evaluate.repair.kinds.axis_changes import axis_changes
+from evoengine.evaluate.repair.kinds.barrier_changes import barrier_changes
 from evoengine.evaluate.repair.kinds.call_changes import call_changes
 from evoengine.evaluate.repair.kinds.choice_changes import choice_changes
 from evoengine.evaluate.repair.kinds.combined_changes import combined_changes
@@ -142,6 +143,7 @@ _CODE_CHANGES = (
     pair_changes,
     part_end_changes,
     ahead_changes,
+    barrier_changes,
     inside_changes,
     constant_changes,
     namesake_changes,

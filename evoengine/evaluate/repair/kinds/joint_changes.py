@@ -15,6 +15,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _ATOMIC = re.compile(r"\batomic(?:Add|Inc)\(")
 _COUNTED = re.compile(r"\batomicAdd\((&?)([^,;]+), 1u?\)")
 _LANES = re.compile(r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\+\1\)")
+_MOST_CALLS = 5  # shuffles of one value
 _SINGLE = "threadIdx.x == 0"
 
 Range = tuple[int, int]
@@ -27,6 +28,9 @@ def joint_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _overwritten(code)
     yield from _shuffled(code)
     yield from _reduced_twice(code)
+    yield from _like_shuffles(code)
+    yield from _lanes_without(code)
+    yield from _second_group(code)
 
 
 def _tickets(code: KernelCode) -> Iterator[SourceChange]:
@@ -134,3 +138,64 @@ def _reduced_twice(code: KernelCode) -> Iterator[SourceChange]:
             inside = tokens.source(place + 1, tokens.partners[place] - 1)
             end = tokens.partners[place]
             yield code.replaced(place - 1, end, inside, "reduction in each round as well")
+
+
+def _like_shuffles(code: KernelCode) -> Iterator[SourceChange]:
+    """`most = fmaxf(most, __shfl_xor_sync(~0u, most, 1))` behind the loop that makes most, where
+    another value is exchanged so.
+    """
+    tokens, text = code.tokens, code.tokens.code
+    calls = dict.fromkeys(re.findall(r"\b(__shfl_xor_sync)\(([^,]+), \w+, (\d+)\)", text))
+    blocks = StatementBlocks(code)
+    loops = list(blocks.loops()) if 0 < len(calls) <= _MOST_CALLS else []
+    for item in code.names.all:
+        is_own = item.sort == "float" and not item.is_parameter and item.position >= 0
+        if not is_own or re.search(rf"__shfl\w*\([^;]*\b{item.name}\b", text):
+            continue
+        for loop in loops:
+            is_outer = tokens.enclosing[loop.place] == tokens.enclosing[item.position]
+            if not item.position < loop.place < item.last or not is_outer:
+                continue
+            inside = tokens.source(loop.first, loop.last)
+            found = re.search(rf"\b{item.name} (?:\+=|= (fmaxf)\({item.name},)", inside)
+            if found is None:
+                continue
+            new = ""
+            for name, mask, distance in calls:
+                call = f"{name}({mask}, {item.name}, {distance})"
+                joined = f"= fmaxf({item.name}, {call})" if found[1] else f"+= {call}"
+                new += f" {item.name} {joined};"
+            yield code.inserted(loop.last, new, "shuffles of a like value missing")
+
+
+def _lanes_without(code: KernelCode) -> Iterator[SourceChange]:
+    """`warp_sum(parts[lane])` made `lane < WARPS ? parts[lane] : 0.0f`, with the array's length."""
+    tokens = code.tokens
+    for array, first, last in code.indices:
+        own = code.names.at(array)
+        begin, end = array - 1, last + 2
+        is_argument = tokens.text(begin) == "(" and tokens.text(end) == ")"
+        if own is None or own.sort != "array" or not is_argument or first != last:
+            continue
+        size = own.position + 1
+        if tokens.text(size) != "[" or tokens.partners[size] + 1 in tokens.partners:
+            continue
+        name, length = tokens.text(first), tokens.source(size + 1, tokens.partners[size] - 1)
+        rest = "-INFINITY" if "max" in tokens.text(begin - 1) else "0.0f"
+        if length != "32" and re.search(r"lane|thread|\bt\b", name):
+            new = f"{name} < {length} ? {tokens.source(array, last + 1)} : {rest}"
+            yield code.replaced(array, last + 1, new, "lanes without a part")
+
+
+def _second_group(code: KernelCode) -> Iterator[SourceChange]:
+    """`t = threadIdx.x` made `threadIdx.x - 128` in what the threads from 128 on do."""
+    tokens = code.tokens
+    numbers = dict.fromkeys(
+        re.findall(r"\bthreadIdx\.x (?:<|>=) (\d+)\b|\bwarp (?:<|>=|==) (\d+)\b", tokens.code)
+    )
+    starts = dict.fromkeys(one or str(32 * int(other)) for one, other in numbers)
+    for item, value in first_values(code):
+        if tokens.source(*value) == "threadIdx.x" and item.sort == "int":
+            for start in starts:
+                if start != "0":
+                    yield code.inserted(value[1], f" - {start}", "thread of the second group")

@@ -44,6 +44,15 @@ def rescaled_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _without_keys(code)
     yield from _masked(code)
     yield from _scaled(code)
+    yield from _turned(code)
+
+
+def _turned(code: KernelCode) -> Iterator[SourceChange]:
+    """`exp(new - old)` made `exp(old - new)`."""
+    for found in _DIFFERENCE.finditer(code.tokens.code):
+        span = found.start(1) + code.offset, found.end(2) + code.offset
+        new = f"{found[2]} - {found[1]}"
+        yield SourceChange(*span, new, "difference the wrong way round")
 
 
 def _sums(code: KernelCode, blocks: StatementBlocks) -> Iterator[DeclaredName]:

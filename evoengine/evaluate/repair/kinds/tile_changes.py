@@ -27,6 +27,7 @@ def tile_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _turned(code)
     yield from _read_as_written(code)
     yield from _in_turns(code)
+    yield from _interleaved(code)
     yield from _rows(code)
     yield from _pairs(code)
     yield from _flat(code)
@@ -124,6 +125,23 @@ def _in_turns(code: KernelCode) -> Iterator[SourceChange]:
                 if not found[2].isdigit():
                     span = found.start() + code.offset, found.end() + code.offset
                     yield SourceChange(*span, f"{found[2]} * {other} + {found[1]}", kind)
+
+
+def _interleaved(code: KernelCode) -> Iterator[SourceChange]:
+    """`tile[x * 4 + i]` made `tile[x + 16 * i]`, as other indices of the kernel are."""
+    tokens, kind = code.tokens, "columns in turns or together"
+    turns = Counter(re.findall(r"\b\w+ \+ (\d+) \* \w+\b", tokens.code)).most_common(2)
+    groups = Counter(re.findall(r"\b\w+ \* (\d+) \+ \w+\b", tokens.code)).most_common(2)
+    for _, first, last in code.indices:
+        text = tokens.source(first, last)
+        for found in re.finditer(r"(?<![\w*] )\b(\w+) \* (\d+) \+ (\w+)$", text):
+            for number, _ in turns:
+                new = f"{text[: found.start()]}{found[1]} + {number} * {found[3]}"
+                yield code.replaced(first, last, new, kind)
+        for found in re.finditer(r"(?<![\w*] )\b(\w+) \+ (\d+) \* (\w+)$", text):
+            for number, _ in groups:
+                new = f"{text[: found.start()]}{found[1]} * {number} + {found[3]}"
+                yield code.replaced(first, last, new, kind)
 
 
 def _rows(code: KernelCode) -> Iterator[SourceChange]:

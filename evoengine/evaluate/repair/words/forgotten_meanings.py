@@ -27,6 +27,20 @@ def _overwritten(text: ChangedText) -> str:
     )
 
 
+def _behind_wait(text: ChangedText) -> str:
+    return (
+        "each thread waits for its own copies only behind the barrier (in the wrong order): what"
+        f" others have copied is read before it has come, in {text.where}"
+    )
+
+
+def _barrier_for_all(text: ChangedText) -> str:
+    return (
+        "a barrier is missing where its condition does not hold: threads go on (the last round, or"
+        f" a part of them) before others are done, in {text.where}"
+    )
+
+
 FORGOTTEN_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     (
         "rescaling of an element",
@@ -66,6 +80,15 @@ FORGOTTEN_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         _missing("nobody says that a stage is empty again, for which others wait"),
     ),
     ("last statement of a branch", _for_all),
+    ("barrier for all", _barrier_for_all),
+    ("barrier before the wait", _behind_wait),
+    (
+        "shuffles of a like",
+        _missing(
+            "the value is not reduced over the lanes that share a row: each has only what its own"
+            " elements give"
+        ),
+    ),
     (
         "counter of the last",
         _missing(

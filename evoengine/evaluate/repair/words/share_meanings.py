@@ -80,6 +80,25 @@ _FIXED = {
         "the sum over the lanes is taken in each round and once more at the end, so that it is"
         " counted several times, in"
     ),
+    "difference the wrong way round": (
+        "a difference is the wrong way round in an exponential (new and old are exchanged, the"
+        " sign is wrong), in"
+    ),
+    "lanes without a part": (
+        "lanes that have no part are counted: there are fewer parts than lanes, and what lies"
+        " behind them is added, in"
+    ),
+    "thread of the second group": (
+        "the threads of the second group (role) do not count from their first one, so that they"
+        " begin behind the first elements, in"
+    ),
+    "term inside of a root": (
+        "a term (epsilon) is on the wrong side of a root: it is added inside where it must be"
+        " added behind, or the other way round, in"
+    ),
+    "terms behind a function": (
+        "terms (a bias) are added behind a function where they must be added before it, in"
+    ),
     "term behind a limit": (
         "a term or factor is on the wrong side of a limit (minimum, maximum, rectifier): it is"
         " applied before where it must be behind, or the other way round, in"
