@@ -94,6 +94,18 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (
+    # kinds of few places come first: of equal changes the first one counts
+    ahead_changes,
+    barrier_changes,
+    inside_changes,
+    constant_changes,
+    namesake_changes,
+    rescaled_changes,
+    share_changes,
+    joint_changes,
+    shared_part_changes,
+    tile_changes,
+    unwritten_changes,
     round_changes,
     order_changes,
     update_changes,
@@ -142,17 +154,6 @@ _CODE_CHANGES = (
     choice_changes,
     pair_changes,
     part_end_changes,
-    ahead_changes,
-    barrier_changes,
-    inside_changes,
-    constant_changes,
-    namesake_changes,
-    rescaled_changes,
-    share_changes,
-    joint_changes,
-    shared_part_changes,
-    tile_changes,
-    unwritten_changes,
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.
 _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")

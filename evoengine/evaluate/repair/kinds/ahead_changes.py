@@ -54,7 +54,7 @@ def _asked(code: KernelCode) -> Iterator[SourceChange]:
 
 def _rounds(code: KernelCode) -> Iterator[SourceChange]:
     """`step % RING` made `(step - 1) % RING`, and of another step that is counted."""
-    tokens = code.tokens
+    tokens, steps = code.tokens, _steps(code)
     for place in range(1, len(tokens)):
         is_stage = tokens.text(place) == "%" and _STAGES.fullmatch(tokens.text(place + 1))
         if not is_stage or tokens.kind(place - 1) != "name":
@@ -66,7 +66,7 @@ def _rounds(code: KernelCode) -> Iterator[SourceChange]:
         for new in (f"({own.name} - 1)", f"({own.name} + 1)"):
             yield code.replaced(place - 1, place - 1, new, kind)
         for other in code.visible(place - 1, "int"):
-            is_step = other.name in _steps(code)
+            is_step = other.name in steps
             if is_step and other.name != own.name and not other.is_parameter:
                 yield code.replaced(place - 1, place - 1, other.name, kind)
 

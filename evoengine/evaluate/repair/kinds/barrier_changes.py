@@ -48,7 +48,7 @@ def _of_another_use(
     for number, item in enumerate(items):
         found = _NEW_NAME.fullmatch(texts[number])
         is_read = found is not None and any(
-            re.search(rf"\b{found[2]}\[", text) for text in texts[:number]
+            re.search(rf"\b{found[2]}(\[| \+)", text) for text in texts[:number]
         )
         if is_read and not _BARRIER.search(texts[number - 1]):
             for barrier in ("__syncthreads", "__syncwarp"):

@@ -16,6 +16,7 @@ _ATOMIC = re.compile(r"\batomic(?:Add|Inc)\(")
 _COUNTED = re.compile(r"\batomicAdd\((&?)([^,;]+), 1u?\)")
 _LANES = re.compile(r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\+\1\)")
 _MOST_CALLS = 5  # shuffles of one value
+_SHARED_LOOP = re.compile(r"= [^;]*% (\d+); [^;]*; \w+ \+= \1\)")
 _SINGLE = "threadIdx.x == 0"
 
 Range = tuple[int, int]
@@ -142,12 +143,12 @@ def _reduced_twice(code: KernelCode) -> Iterator[SourceChange]:
 
 def _like_shuffles(code: KernelCode) -> Iterator[SourceChange]:
     """`most = fmaxf(most, __shfl_xor_sync(~0u, most, 1))` behind the loop that makes most, where
-    another value is exchanged so.
+    another value is exchanged so, or each of two lanes takes every second element.
     """
     tokens, text = code.tokens, code.tokens.code
     calls = dict.fromkeys(re.findall(r"\b(__shfl_xor_sync)\(([^,]+), \w+, (\d+)\)", text))
     blocks = StatementBlocks(code)
-    loops = list(blocks.loops()) if 0 < len(calls) <= _MOST_CALLS else []
+    loops = list(blocks.loops()) if len(calls) <= _MOST_CALLS else []
     for item in code.names.all:
         is_own = item.sort == "float" and not item.is_parameter and item.position >= 0
         if not is_own or re.search(rf"__shfl\w*\([^;]*\b{item.name}\b", text):
@@ -160,12 +161,21 @@ def _like_shuffles(code: KernelCode) -> Iterator[SourceChange]:
             found = re.search(rf"\b{item.name} (?:\+=|= (fmaxf)\({item.name},)", inside)
             if found is None:
                 continue
+            shared = _SHARED_LOOP.search(tokens.source(loop.opening, loop.closing))
+            own = [] if shared is None else _distances(int(shared[1]))
             new = ""
-            for name, mask, distance in calls:
+            for name, mask, distance in own or calls:
                 call = f"{name}({mask}, {item.name}, {distance})"
                 joined = f"= fmaxf({item.name}, {call})" if found[1] else f"+= {call}"
                 new += f" {item.name} {joined};"
-            yield code.inserted(loop.last, new, "shuffles of a like value missing")
+            if new:
+                yield code.inserted(loop.last, new, "shuffles of a like value missing")
+
+
+def _distances(lanes: int) -> list[tuple[str, str, str]]:
+    """The shuffles that join what so many neighbouring lanes have."""
+    steps = [1 << bit for bit in range(_MOST_CALLS) if 1 << bit < lanes]
+    return [("__shfl_xor_sync", "~0u", str(step)) for step in steps]
 
 
 def _lanes_without(code: KernelCode) -> Iterator[SourceChange]:
@@ -182,6 +192,10 @@ def _lanes_without(code: KernelCode) -> Iterator[SourceChange]:
             continue
         name, length = tokens.text(first), tokens.source(size + 1, tokens.partners[size] - 1)
         rest = "-INFINITY" if "max" in tokens.text(begin - 1) else "0.0f"
+        if length == "32":  # as many as a block may have; of which the kernel says how many it has
+            sizes = [it.name for it in code.names.visible(first) if it.name.isupper()]
+            warps = [it for it in sizes if it.endswith("WARPS")]
+            length = [*warps, *(f"{it} / 32" for it in sizes if "THREADS" in it), "32"][0]
         if length != "32" and re.search(r"lane|thread|\bt\b", name):
             new = f"{name} < {length} ? {tokens.source(array, last + 1)} : {rest}"
             yield code.replaced(array, last + 1, new, "lanes without a part")
