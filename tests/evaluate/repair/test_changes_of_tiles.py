@@ -4,51 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.written_alike import form
-from evoengine.candidate import kernel_file
-from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_order import ordered_changes
-from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs
-from evoengine.evaluate.repair.source_change import SourceChange
+from tests.evaluate.repair.tiles_kernel import assert_said, kernel, repairing
 
-KERNEL = """/* evoengine
-name: tiles
-precision: fp16
-let:
-  COLUMNS: round_up(N, 64)
-scratch:
-  sums: {dtype: float32, shape: [M, N], init: 0}
-launches:
-  - kernel: tiles
-    grid: ["ceil_div(N, 64)", "ceil_div(M, 8 * WARPS)"]
-    block: [128]
-    shared: 3 * 4096
-    args: [a, b, table, sums, counter, M, N, K, scale]
-*/
-constexpr int BM = 64, BN = 32, WARPS = 4, STAGES = 3;
-constexpr int A_PITCH = BM + 8, B_PITCH = BN + 8, OWN = BM / 32;
-constexpr int WM = BM / 2, WN = BN / 4;
-__device__ int place(int row, int chunk) { return row * 64 + ((chunk ^ (row % 8)) * 8); }
-__device__ int a_at(int row, int column) { return row * A_PITCH + column % 8; }
-__device__ int b_at(int row, int column) { return row * B_PITCH + column % 8; }
-__device__ void load(float* to, int row, int column) { to[row] = column; }
-__device__ float lane_sum(float x) {
-    for (int step = 16; step; step /= 2) x += __shfl_xor_sync(~0u, x, step);
-    return x;
-}
-__global__ void tiles(const half* a, const half* b, const int* table, float* sums, unsigned* counter, int M, int N,
-                      int K, float scale) {
-    extern __shared__ __align__(16) float memory[];
-    __shared__ __align__(16) float left[2][BN * A_PITCH];
-    __shared__ float right[BM * B_PITCH], square[32][33], totals[BM], kept[BM];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, quad = lane % 4;
-    const int first = blockIdx.y * 8 * WARPS, column = blockIdx.x * 64;
-    float top = -INFINITY, total = 0.0f, sum[4] = {}, mark[2] = {};
-    int begin = 0, end = K;
-    BODY
-}
-"""
 # kind of change, the wrong statements, the right ones, what is said
 MISTAKES = [
     ("pitch of another array", "f(right[lane * A_PITCH + warp]);", "f(right[lane * B_PITCH + warp]);",
@@ -243,35 +201,11 @@ RIGHT = [
 ]  # fmt: skip
 
 
-def _kernel(body: str = "f(0);", right: str = "", wrong: str = "") -> Candidate:
-    source = KERNEL.replace("BODY", body)
-    assert not right or source.count(right) == 1
-    return kernel_file.parse(source.replace(right, wrong) if right else source)
-
-
-def _repairing(kind: str, wrong: Candidate, right: Candidate) -> list[SourceChange]:
-    """The changes of a kind that make one kernel the other, but for how it is written."""
-    changes = [change for change, _ in ordered_changes(wrong) if change.kind == kind]
-    wanted = _form(right.source)
-    return [change for change in changes if _form(change.applied(wrong.source)) == wanted]
-
-
-def _form(source: str) -> str:
-    header, end, code = source.partition("*/")
-    return header + end + form(code)
-
-
-def _assert_said(wrong: Candidate, changes: list[SourceChange], said: str) -> None:
-    assert changes
-    found = finding(wrong, FoundRepairs(changes=changes[:1]))
-    assert found is not None and said in found.sentence, found
-
-
 @pytest.mark.parametrize(("kind", "wrong", "right", "said"), MISTAKES)
 def test_a_change_of_its_kind_mends_the_mistake(
     kind: str, wrong: str, right: str, said: str
 ) -> None:
-    _assert_said(_kernel(wrong), _repairing(kind, _kernel(wrong), _kernel(right)), said)
+    assert_said(kernel(wrong), repairing(kind, kernel(wrong), kernel(right)), said)
 
 
 @pytest.mark.parametrize(("kind", "right", "wrong", "said"), OF_THE_REST)
@@ -279,10 +213,10 @@ def test_a_change_of_constants_functions_and_the_plan_mends_it(
     kind: str, right: str, wrong: str, said: str
 ) -> None:
     body = "f((blockIdx.y * WARPS + warp) * 8);"
-    candidate = _kernel(body, right, wrong)
-    _assert_said(candidate, _repairing(kind, candidate, _kernel(body)), said)
+    candidate = kernel(body, right, wrong)
+    assert_said(candidate, repairing(kind, candidate, kernel(body)), said)
 
 
 @pytest.mark.parametrize(("kind", "body"), RIGHT)
 def test_a_kernel_without_such_a_place_has_no_change_of_the_kind(kind: str, body: str) -> None:
-    assert kind not in {change.kind for change, _ in ordered_changes(_kernel(body))}
+    assert kind not in {change.kind for change, _ in ordered_changes(kernel(body))}
