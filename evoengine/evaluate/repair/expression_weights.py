@@ -91,6 +91,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "step that its condition asks for": 5.5,
     "stage of another step": 3.0,
     "steps ahead": 3.0,
+    "quotient as other indices have it": 4.0,
+    "number of weights for their sum": 4.0,
     "difference the wrong way round": 2.0,
     "lanes without a part": 5.0,
     "thread of the second group": 3.0,

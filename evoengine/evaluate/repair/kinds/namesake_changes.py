@@ -34,6 +34,7 @@ def namesake_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _registers(code)
     yield from _coordinates(code)
     yield from _given(code)
+    yield from _quotients(code)
 
 
 def _values(code: KernelCode) -> Iterator[SourceChange]:
@@ -204,3 +205,18 @@ def _given(code: KernelCode) -> Iterator[SourceChange]:
             is_use = tokens.text(place) == own.name and code.names.at(place) == own
             if is_use and tokens.text(place + 1) != "=" and code.can_stand(first, last, place):
                 yield code.replaced(place, place, found[1], "element that it was given to")
+
+
+def _quotients(code: KernelCode) -> Iterator[SourceChange]:
+    """`total[e % 2]` made `total[e / 2]`, where all other indices of e are `e / 2`."""
+    tokens = code.tokens
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for _, first, last in code.indices:
+        is_part = last == first + 2 and tokens.text(first + 1) in ("/", "%")
+        if is_part and tokens.text(last).isdigit():
+            key = tokens.text(first), tokens.text(first + 1), tokens.text(last)
+            found.setdefault(key, []).append(first + 1)
+    for (name, sign, number), places in found.items():
+        other = "/" if sign == "%" else "%"
+        if len(places) == 1 and len(found.get((name, other, number), ())) > 1:
+            yield code.replaced(places[0], places[0], other, "quotient as other indices have it")

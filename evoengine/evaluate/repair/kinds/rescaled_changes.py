@@ -45,6 +45,19 @@ def rescaled_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _masked(code)
     yield from _scaled(code)
     yield from _turned(code)
+    yield from _ones(code)
+
+
+def _ones(code: KernelCode) -> Iterator[SourceChange]:
+    """`total += 1.0f` made `total += share`: the sum of weights, not their number."""
+    tokens = code.tokens
+    for first, last in code.statements:
+        if tokens.text(last - 1) in ("1.0f", "1.f", "1") and tokens.text(last - 2) == "+=":
+            near = [it for it in code.visible(first, "float") if it.name != tokens.text(first)]
+            for item in [it for it in near if not it.is_parameter][:_MOST_FACTORS]:
+                yield code.replaced(
+                    last - 1, last - 1, item.name, "number of weights for their sum"
+                )
 
 
 def _turned(code: KernelCode) -> Iterator[SourceChange]:

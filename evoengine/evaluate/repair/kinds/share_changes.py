@@ -115,7 +115,16 @@ def _behind_last_row(code: KernelCode) -> Iterator[SourceChange]:
     """`min(S, int(blockIdx.x) * ROWS)` made `int(blockIdx.x + 1) * ROWS`: the end is behind the
     last row of the block.
     """
-    tokens = code.tokens
+    tokens, kind = code.tokens, "end behind the last row"
+    for item, value in first_values(code):
+        size = tokens.text(value[1])
+        of_block = re.fullmatch(rf"blockIdx\.[xyz] \* {re.escape(size)}", tokens.source(*value))
+        for place in range(value[1], item.last) if of_block else ():
+            around = tokens.enclosing[place]
+            in_limit = around > 0 and tokens.text(around - 1) in ("min", "max")
+            is_whole = tokens.text(place - 1) in ("(", ",") and tokens.text(place + 1) in (")", ",")
+            if in_limit and is_whole and code.names.at(place) == item:
+                yield code.inserted(place, f" + {size}", kind)
     for place in range(2, len(tokens)):
         if tokens.text(place) != "blockIdx" or tokens.text(place + 3) not in (")", "*"):
             continue
@@ -127,7 +136,7 @@ def _behind_last_row(code: KernelCode) -> Iterator[SourceChange]:
             continue
         own = tokens.source(place, place + 2)
         new = f"{own} + 1" if is_cast else f"({own} + 1)"
-        yield code.replaced(place, place + 2, new, "end behind the last row")
+        yield code.replaced(place, place + 2, new, kind)
 
 
 def _loop_steps(code: KernelCode) -> Iterator[SourceChange]:

@@ -99,6 +99,14 @@ _FIXED = {
     "terms behind a function": (
         "terms (a bias) are added behind a function where they must be added before it, in"
     ),
+    "quotient as other indices have it": (
+        "the remainder is taken where the quotient is meant, as in other indices, or the other way"
+        " round: rows and columns of a fragment are mixed up, in"
+    ),
+    "number of weights for their sum": (
+        "the number of the parts is counted where the sum of their weights is meant, so that it is"
+        " divided by the wrong total, in"
+    ),
     "term behind a limit": (
         "a term or factor is on the wrong side of a limit (minimum, maximum, rectifier): it is"
         " applied before where it must be behind, or the other way round, in"
