@@ -48,7 +48,7 @@ STATEMENT_WEIGHTS: dict[str, float] = {
     "sum not set back behind its store": 5.0,
     "part of shared memory not cleared": 3.0,
     "wait for an emptied stage missing": 3.0,
-    "stage that nobody frees": 3.0,
+    "stage never given back": 3.0,
     "last statement of a branch for all": 2.5,
     "counter of the last block kept": 5.0,
     "share that overwrites the others": 4.0,

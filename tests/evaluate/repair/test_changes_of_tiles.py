@@ -69,13 +69,13 @@ MISTAKES = [
      " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); arrive_at(r % STAGES); }",
      "for (int r = 0; r < K; ++r) { if (r >= STAGES) wait_at(r % STAGES + 1); arrive_at(r % STAGES + 1); }"
      " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); arrive_at(r % STAGES); }",
-     "nobody waits until it is empty"),
-    ("stage that nobody frees",
+     "none of the writers waits"),
+    ("stage never given back",
      "for (int r = 0; r < K; ++r) { wait_at(r % STAGES + 1); arrive_at(r % STAGES); }"
      " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); }",
      "for (int r = 0; r < K; ++r) { wait_at(r % STAGES + 1); arrive_at(r % STAGES); }"
      " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); arrive_at(r % STAGES + 1); }",
-     "nobody says that a stage is empty"),
+     "no reader says that a stage is empty"),
     ("last statement of a branch for all", "if (begin < K) { load(memory, lane, warp); commit(); }",
      "if (begin < K) load(memory, lane, warp); commit();", "must be done always"),
     ("wait for copies missing", "__pipeline_memcpy_async(memory, a, 16); if (begin) { keep(); } __syncthreads();",

@@ -181,7 +181,7 @@ def _at_ends(
     for opening, _ in blocks.blocks():
         end = code.tokens.partners[opening]
         if name in {item.name for item in code.names.visible(end)} and end - 1 > opening:
-            yield code.inserted(end - 1, new, "stage that nobody frees")
+            yield code.inserted(end - 1, new, "stage never given back")
 
 
 def _in_a_branch(code: KernelCode) -> Iterator[SourceChange]:

@@ -71,13 +71,13 @@ FORGOTTEN_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     (
         "wait for an emptied",
         _missing(
-            "a stage is filled again before those who read it are done: nobody waits until it is"
-            " empty"
+            "a stage is filled again before its readers are done: none of the writers waits until"
+            " it is empty"
         ),
     ),
     (
-        "stage that nobody frees",
-        _missing("nobody says that a stage is empty again, for which others wait"),
+        "stage never given back",
+        _missing("no reader says that a stage is empty again, for which its writers wait"),
     ),
     ("last statement of a branch", _for_all),
     ("barrier for all", _barrier_for_all),

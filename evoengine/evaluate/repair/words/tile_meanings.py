@@ -21,8 +21,8 @@ _FIXED = {
         " (the two indices must change places), in"
     ),
     "flat index of padded rows": (
-        "a flat index is taken for an array whose rows are padded: the row and the column are not"
-        " told apart, so that each row is shifted by the padding of those before, in"
+        "a flat index is taken for an array whose rows are padded: it is not split into row and"
+        " column, so that each row is shifted by the padding of those before, in"
     ),
     "second part of a thread's own": (
         "the second part of a thread's rows or columns lies further on (half a tile), and is taken"
