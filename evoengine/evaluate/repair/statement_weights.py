@@ -41,7 +41,7 @@ STATEMENT_WEIGHTS: dict[str, float] = {
     "barrier missing, between calls": 5.0,
     "barrier for all": 4.0,
     "barrier before the wait": 5.0,
-    "shuffles of a like value missing": 4.0,
+    "lanes of a shared loop not joined": 4.0,
     "rescaling of an element missing": 3.0,
     "new maximum not kept": 4.0,
     "scores that nothing scales": 4.0,

@@ -21,13 +21,7 @@ MISTAKES = [
      "while (begin < end) { f(begin); __syncthreads(); }", "where its condition does not hold"),
     ("barrier before the wait", "copy(); __syncthreads(); wait<0>(); f(0);",
      "copy(); wait<0>(); __syncthreads(); f(0);", "only behind the barrier"),
-    ("shuffles of a like value missing",
-     "float most = 0.0f; for (int i = 0; i < K; ++i) most = fmaxf(most, f(i));"
-     " total += __shfl_xor_sync(~0u, total, 1);",
-     "float most = 0.0f; for (int i = 0; i < K; ++i) most = fmaxf(most, f(i));"
-     " most = fmaxf(most, __shfl_xor_sync(~0u, most, 1)); total += __shfl_xor_sync(~0u, total, 1);",
-     "not reduced over the lanes"),
-    ("shuffles of a like value missing",
+    ("lanes of a shared loop not joined",
      "float own = 0.0f; for (int d = lane % 4; d < K; d += 4) own += f(d); g(own);",
      "float own = 0.0f; for (int d = lane % 4; d < K; d += 4) own += f(d);"
      " own += __shfl_xor_sync(~0u, own, 1); own += __shfl_xor_sync(~0u, own, 2); g(own);",
@@ -62,7 +56,7 @@ RIGHT = [
     ("barrier missing, before a count",
      "sums[lane] = total; __syncthreads(); if (threadIdx.x == 0) end = atomicAdd(counter, 1u);"),
     ("barrier before the wait", "copy(); wait<0>(); __syncthreads(); f(0);"),
-    ("shuffles of a like value missing",
+    ("lanes of a shared loop not joined",
      "float own = 0.0f; for (int d = lane % 2; d < K; d += 2) own += f(d);"
      " own += __shfl_xor_sync(~0u, own, 1);"),
     ("thread of the second group", "const int t = threadIdx.x; f(t);"),

@@ -15,7 +15,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _ATOMIC = re.compile(r"\batomic(?:Add|Inc)\(")
 _COUNTED = re.compile(r"\batomicAdd\((&?)([^,;]+), 1u?\)")
 _LANES = re.compile(r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\+\1\)")
-_MOST_CALLS = 5  # shuffles of one value
+_MOST_SHUFFLES = 5  # of one value
 _SHARED_LOOP = re.compile(r"= [^;]*% (\d+); [^;]*; \w+ \+= \1\)")
 _SINGLE = "threadIdx.x == 0"
 
@@ -29,7 +29,7 @@ def joint_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _overwritten(code)
     yield from _shuffled(code)
     yield from _reduced_twice(code)
-    yield from _like_shuffles(code)
+    yield from _shared_loops(code)
     yield from _lanes_without(code)
     yield from _second_group(code)
 
@@ -141,41 +141,39 @@ def _reduced_twice(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(place - 1, end, inside, "reduction in each round as well")
 
 
-def _like_shuffles(code: KernelCode) -> Iterator[SourceChange]:
-    """`most = fmaxf(most, __shfl_xor_sync(~0u, most, 1))` behind the loop that makes most, where
-    another value is exchanged so, or each of two lanes takes every second element.
+def _shared_loops(code: KernelCode) -> Iterator[SourceChange]:
+    """`most = fmaxf(most, __shfl_xor_sync(~0u, most, 1))` behind a loop of which each of two lanes
+    takes every second element, and that makes most.
     """
     tokens, text = code.tokens, code.tokens.code
-    calls = dict.fromkeys(re.findall(r"\b(__shfl_xor_sync)\(([^,]+), \w+, (\d+)\)", text))
-    blocks = StatementBlocks(code)
-    loops = list(blocks.loops()) if len(calls) <= _MOST_CALLS else []
+    loops = [
+        (loop, int(found[1]))
+        for loop in StatementBlocks(code).loops()
+        if (found := _SHARED_LOOP.search(tokens.source(loop.opening, loop.closing)))
+    ]
     for item in code.names.all:
         is_own = item.sort == "float" and not item.is_parameter and item.position >= 0
         if not is_own or re.search(rf"__shfl\w*\([^;]*\b{item.name}\b", text):
             continue
-        for loop in loops:
+        for loop, lanes in loops:
             is_outer = tokens.enclosing[loop.place] == tokens.enclosing[item.position]
             if not item.position < loop.place < item.last or not is_outer:
                 continue
             inside = tokens.source(loop.first, loop.last)
             found = re.search(rf"\b{item.name} (?:\+=|= (fmaxf)\({item.name},)", inside)
-            if found is None:
-                continue
-            shared = _SHARED_LOOP.search(tokens.source(loop.opening, loop.closing))
-            own = [] if shared is None else _distances(int(shared[1]))
             new = ""
-            for name, mask, distance in own or calls:
-                call = f"{name}({mask}, {item.name}, {distance})"
-                joined = f"= fmaxf({item.name}, {call})" if found[1] else f"+= {call}"
+            for distance in _distances(lanes) if found is not None else ():
+                call = f"__shfl_xor_sync(~0u, {item.name}, {distance})"
+                is_largest = found is not None and found[1]
+                joined = f"= fmaxf({item.name}, {call})" if is_largest else f"+= {call}"
                 new += f" {item.name} {joined};"
             if new:
-                yield code.inserted(loop.last, new, "shuffles of a like value missing")
+                yield code.inserted(loop.last, new, "lanes of a shared loop not joined")
 
 
-def _distances(lanes: int) -> list[tuple[str, str, str]]:
-    """The shuffles that join what so many neighbouring lanes have."""
-    steps = [1 << bit for bit in range(_MOST_CALLS) if 1 << bit < lanes]
-    return [("__shfl_xor_sync", "~0u", str(step)) for step in steps]
+def _distances(lanes: int) -> list[int]:
+    """Of the shuffles that join what so many neighbouring lanes have."""
+    return [1 << bit for bit in range(_MOST_SHUFFLES) if 1 << bit < lanes]
 
 
 def _lanes_without(code: KernelCode) -> Iterator[SourceChange]:

@@ -83,7 +83,7 @@ FORGOTTEN_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("barrier for all", _barrier_for_all),
     ("barrier before the wait", _behind_wait),
     (
-        "shuffles of a like",
+        "lanes of a shared loop",
         _missing(
             "the value is not reduced over the lanes that share a row: each has only what its own"
             " elements give"
