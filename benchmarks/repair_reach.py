@@ -10,7 +10,7 @@ counted. `looked` are the bugs that kinds and their order were chosen by, `held`
 are held back (benchmarks/bug_halves.py). `--names` prints the place of each bug that may be seen.
 
 `--mistakes` takes, in place of planted bugs, mistakes in kernels of the repository that were
-written down and never launched: tests/mistakes has two files that kinds were made by, and
+written down and never launched: tests/mistakes has files that kinds were made by, and
 `held_back.jsonl`, of which nothing but the counts may be looked at.
 """
 

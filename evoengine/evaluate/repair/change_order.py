@@ -24,13 +24,16 @@ from evoengine.evaluate.repair.change_weights import (
 )
 from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.ahead_changes import ahead_changes
 from evoengine.evaluate.repair.kinds.alike_changes import alike_changes
 from evoengine.evaluate.repair.kinds.anew_changes import anew_changes
 from evoengine.evaluate.repair.kinds.axis_changes import axis_changes
+from evoengine.evaluate.repair.kinds.barrier_changes import barrier_changes
 from evoengine.evaluate.repair.kinds.call_changes import call_changes
 from evoengine.evaluate.repair.kinds.choice_changes import choice_changes
 from evoengine.evaluate.repair.kinds.combined_changes import combined_changes
 from evoengine.evaluate.repair.kinds.condition_changes import condition_changes
+from evoengine.evaluate.repair.kinds.constant_changes import constant_changes
 from evoengine.evaluate.repair.kinds.conversion_changes import conversion_changes
 from evoengine.evaluate.repair.kinds.coordinate_changes import coordinate_changes
 from evoengine.evaluate.repair.kinds.counter_changes import counter_changes
@@ -42,7 +45,9 @@ from evoengine.evaluate.repair.kinds.fence_changes import fence_changes
 from evoengine.evaluate.repair.kinds.first_value_changes import first_value_changes
 from evoengine.evaluate.repair.kinds.header_changes import header_changes
 from evoengine.evaluate.repair.kinds.index_changes import index_changes
+from evoengine.evaluate.repair.kinds.inside_changes import inside_changes
 from evoengine.evaluate.repair.kinds.instruction_changes import instruction_changes
+from evoengine.evaluate.repair.kinds.joint_changes import joint_changes
 from evoengine.evaluate.repair.kinds.lane_changes import lane_changes
 from evoengine.evaluate.repair.kinds.launch_changes import launch_changes
 from evoengine.evaluate.repair.kinds.layout_changes import layout_changes
@@ -54,6 +59,7 @@ from evoengine.evaluate.repair.kinds.loop_changes import loop_changes
 from evoengine.evaluate.repair.kinds.mask_changes import mask_changes
 from evoengine.evaluate.repair.kinds.moved_changes import moved_changes
 from evoengine.evaluate.repair.kinds.name_changes import name_changes
+from evoengine.evaluate.repair.kinds.namesake_changes import namesake_changes
 from evoengine.evaluate.repair.kinds.number_changes import number_changes
 from evoengine.evaluate.repair.kinds.operator_changes import operator_changes
 from evoengine.evaluate.repair.kinds.order_changes import order_changes
@@ -63,25 +69,43 @@ from evoengine.evaluate.repair.kinds.pair_changes import pair_changes
 from evoengine.evaluate.repair.kinds.part_changes import part_changes
 from evoengine.evaluate.repair.kinds.part_end_changes import part_end_changes
 from evoengine.evaluate.repair.kinds.pitch_changes import pitch_changes
+from evoengine.evaluate.repair.kinds.plan_rounding_changes import plan_rounding_changes
 from evoengine.evaluate.repair.kinds.plan_size_changes import plan_size_changes
 from evoengine.evaluate.repair.kinds.plan_value_changes import plan_value_changes
 from evoengine.evaluate.repair.kinds.range_changes import range_changes
 from evoengine.evaluate.repair.kinds.reduction_changes import reduction_changes
+from evoengine.evaluate.repair.kinds.rescaled_changes import rescaled_changes
 from evoengine.evaluate.repair.kinds.rest_changes import rest_changes
 from evoengine.evaluate.repair.kinds.round_changes import round_changes
 from evoengine.evaluate.repair.kinds.scale_changes import scale_changes
+from evoengine.evaluate.repair.kinds.share_changes import share_changes
+from evoengine.evaluate.repair.kinds.shared_part_changes import shared_part_changes
 from evoengine.evaluate.repair.kinds.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.kinds.stage_changes import stage_changes
 from evoengine.evaluate.repair.kinds.statement_changes import statement_changes
 from evoengine.evaluate.repair.kinds.stride_changes import stride_changes
 from evoengine.evaluate.repair.kinds.term_changes import term_changes
+from evoengine.evaluate.repair.kinds.tile_changes import tile_changes
 from evoengine.evaluate.repair.kinds.twofold_changes import equal_arguments, twofold_changes
 from evoengine.evaluate.repair.kinds.unread_changes import unread_changes
+from evoengine.evaluate.repair.kinds.unwritten_changes import unwritten_changes
 from evoengine.evaluate.repair.kinds.update_changes import update_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
 _CODE_CHANGES = (
+    # kinds of few places come first: of equal changes the first one counts
+    ahead_changes,
+    barrier_changes,
+    inside_changes,
+    constant_changes,
+    namesake_changes,
+    rescaled_changes,
+    share_changes,
+    joint_changes,
+    shared_part_changes,
+    tile_changes,
+    unwritten_changes,
     round_changes,
     order_changes,
     update_changes,
@@ -182,6 +206,7 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     yield from plan_value_changes(candidate.source[:end])
     yield from launch_changes(candidate.source[:end], candidate.source[end:])
     yield from plan_size_changes(candidate.source[:end], candidate.source[end:])
+    yield from plan_rounding_changes(candidate.source[:end], candidate.source[end:])
     code = kernel_code(candidate)
     if not code.tokens.is_balanced:
         return  # macros hold brackets of their own: what belongs together cannot be told

@@ -229,7 +229,7 @@ WEIGHTS: dict[str, float] = {
     "names exchanged, array": 0.65,
     "array for another, array": 0.63,
     "name for a float": 0.62,
-    "coordinates exchanged": 0.6,
+    "coordinates exchanged": 1.0,
     "name for an element, in a whole statement": 0.58,
     "name for another elsewhere, float": 0.58,
     "parameter for a name as a factor, int": 0.58,

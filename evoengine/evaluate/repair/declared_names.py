@@ -196,12 +196,15 @@ class DeclaredNames:
             place += 1
         if tokens.text(place) == "(" and tokens.text(place + 1) == "&":  # a reference to an array
             place += 2
+        elif [tokens.text(place + at) for at in (0, 1, 3, 4)] == ["(", "*", ")", "["]:
+            place += 2  # a pointer to the rows of one
         is_name = tokens.kind(place) == "name" and tokens.text(place) not in _WORDS | _MODIFIERS
         follows = tokens.text(place + 1)
         if not is_name or follows not in ("=", ";", ",", ")", "[", "{", ":", ">"):
             return None
-        if TYPE_NAME.fullmatch(tokens.text(place)):
-            return None
+        is_type = TYPE_NAME.fullmatch(tokens.text(place)) is not None
+        if is_type and (tokens.text(place) != "half" or follows not in ("=", ",", ";")):
+            return None  # `int half = 0` declares one of two halves
         return place
 
     def _declared(self, type_place: int) -> Iterator[DeclaredName]:

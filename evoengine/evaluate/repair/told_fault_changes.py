@@ -19,18 +19,19 @@ STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
 _KINDS: dict[str, tuple[str, ...]] = {
     "race": (
         *("barrier", "other stage", "statement", "condition", "atomic", "row of", "fence"),
-        "one of",
+        *("one of", "stage", "other buffer", "steps ahead", "wait for", "share that"),
     ),
     "uninitialised": (
         *("barrier", "reset", "bound", "range", "end of", "number", "launch", "scratch"),
-        *("statement", "array not cleared", "begin of"),
+        *("statement", "array not cleared", "begin of", "part of shared", "element that"),
     ),
     "async copy": (
         *("too many copies", "other stage", "barrier", "term", "index of", "statement", "commit"),
-        "wait for",
+        *("wait for", "stage of", "other buffer", "steps ahead", "groups of copies"),
     ),
     "out of bounds": (
         *("bound", "condition", "comparison", "grid", "limit", "mask", "term too many"),
+        *("pitch of", "count of", "constant of", "stages of", "end of"),
     ),
     "misaligned": (),
     "divergent barrier": ("statements", "return", "condition", "moved"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
-_PENDING = re.compile(r"(wait_group\s+)(\d+)")
+_PENDING = re.compile(r"(wait_group(?:\.\w+)*\s+)(\d+)")
 
 
 def counter_changes(code: KernelCode) -> Iterator[SourceChange]:

@@ -67,7 +67,7 @@ def _barriers(
     arrays = {
         item.name
         for item in code.names.all
-        if item.sort in ("array", "pointer")
+        if (item.sort in ("array", "pointer") or blocks.is_shared(item))
         and (item.sort == "pointer" or item.is_parameter or blocks.is_shared(item))
         and not _is_global(code, item)
     }

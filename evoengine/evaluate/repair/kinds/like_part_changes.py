@@ -182,7 +182,7 @@ def _factors(code: KernelCode) -> Iterator[SourceChange]:
             product, value = _added(code, with_factor), _added(code, without)
             if product is None or value is None or _has(code, value, "*"):
                 continue
-            for place in range(product[0], product[1]):
+            for place in range(product[0], product[1] + 1):
                 own = code.names.at(place)
                 is_factor = "*" in (code.tokens.text(place + 1), code.tokens.text(place - 1))
                 is_float = own is not None and own.sort == "float"
@@ -200,7 +200,12 @@ def _added(code: KernelCode, statement: Range) -> Range | None:
 
 
 def _has(code: KernelCode, pair: Range, sign: str) -> bool:
-    return any(code.tokens.text(place) == sign for place in range(pair[0], pair[1] + 1))
+    """Whether an expression has a sign outside of brackets."""
+    around = code.tokens.enclosing[pair[0]]
+    return any(
+        code.tokens.text(place) == sign and code.tokens.enclosing[place] == around
+        for place in range(pair[0], pair[1] + 1)
+    )
 
 
 def _factors_of_sums(code: KernelCode) -> Iterator[SourceChange]:

@@ -27,6 +27,8 @@ _FAMILIES = (
     ("tanhf", "erff", "expf"),
     ("__any_sync", "__all_sync"),
     ("sinf", "cosf"),
+    ("__NV_E4M3", "__NV_E5M2"),
+    ("__nv_fp8_e4m3", "__nv_fp8_e5m2"),
 )
 _FUNCTION = "function of the kernel"
 _GRID_NAMES = ("threadIdx", "blockIdx", "blockDim", "gridDim")

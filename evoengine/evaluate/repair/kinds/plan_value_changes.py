@@ -24,7 +24,8 @@ def plan_value_changes(header: str) -> Iterator[SourceChange]:
     names = _names(header)
     for found in _VALUE.finditer(header):
         text = found[1]
-        for new in (f"({text}) ** 0.5", f"1 / ({text})", f"1 - ({text})", f"-({text})"):
+        root = f"{text} ** 0.5" if text.isidentifier() else f"({text}) ** 0.5"
+        for new in (root, f"1 / ({text})", f"1 - ({text})", f"-({text})"):
             yield SourceChange(*found.span(1), new, "value of the plan")
         for name in names:
             if name in re.findall(r"\w+", text):

@@ -17,6 +17,8 @@ def stage_changes(code: KernelCode) -> Iterator[SourceChange]:
     """`store(now)` made `store(now ^ 1)`, and the other way round."""
     tokens = code.tokens
     toggled = set(re.findall(r"(\w+) \^=? 1\b|1 - (\w+)", re.sub(r"\s+", " ", tokens.code)))
+    of_two = set(re.findall(r"\b(\w+) = \w+ % 2\b|\b1 - (\w+)", tokens.code))
+    subtracted = {name for pair in of_two for name in pair if name}
     wholes = set(code.values)
     names = {name for pair in toggled for name in pair if name}
     for first, last, sort in code.atoms():
@@ -31,5 +33,6 @@ def stage_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(first, first + 2, name, "other stage of a buffer")
         else:
             is_whole = (first, last) in wholes
-            new = f"{name} ^ 1" if is_whole else f"({name} ^ 1)"
+            other = f"1 - {name}" if name in subtracted else f"{name} ^ 1"
+            new = other if is_whole else f"({other})"
             yield code.replaced(first, last, new, "other stage of a buffer")

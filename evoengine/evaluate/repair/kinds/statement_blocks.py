@@ -16,6 +16,7 @@ ORDERED = re.compile(r"sync|wait|commit|fence|arrive|barrier|bar\.")  # what mem
 _SHUFFLE = re.compile(r"__shfl|__ballot|__any|__all|__reduce")
 _HEADS = ("if", "for", "while", "switch")
 _BEFORE_BLOCK = (")", "else", "do", ";", "{", "}")
+_ALIGNMENTS = ("__align__", "alignas")
 _CHANGING = ASSIGNMENTS | {"++", "--"}
 _WITH_REFERENCES = re.compile(r"\b(\w+)\s*\([^(){};]*&[^(){};]*\)\s*\{")
 
@@ -202,7 +203,12 @@ class StatementBlocks:
     def _words_before(self, item: DeclaredName) -> list[str]:
         """The words of a declaration before the name of the first variable."""
         place, words = item.declaration, []
-        while place >= 0 and self.tokens.text(place) not in (";", "{", "}", "(", ")", ","):
+        while place >= 0 and self.tokens.text(place) not in (";", "{", "}", "(", ","):
+            opening = self.tokens.partners.get(place, -1)
+            if self.tokens.text(place) == ")":
+                if self.tokens.text(opening - 1) not in _ALIGNMENTS:
+                    break
+                place = opening  # __shared__ __align__(16) half tile[...]
             words.append(self.tokens.text(place))
             place -= 1
         return words

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from evoengine.evaluate.repair.words.change_hints import named
 from evoengine.evaluate.repair.words.changed_text import ChangedText
+from evoengine.evaluate.repair.words.forgotten_meanings import FORGOTTEN_MEANINGS
 from evoengine.evaluate.repair.words.place_meanings import fixed, shown
 
 _TARGET = re.compile(r"([A-Za-z_]\w*)(?:\[[^=]*\]|\.\w+)*\s*[-+*/^]?=")
@@ -268,4 +269,5 @@ STATEMENT_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("atomic operation of another", _compared),
     ("companion", _companion),
     ("last ones", _last_ones),
+    *FORGOTTEN_MEANINGS,
 )

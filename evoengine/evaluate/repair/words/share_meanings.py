@@ -1,0 +1,121 @@
+"""What changes say of the shares of blocks, threads and lanes, and of maxima, by their kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from evoengine.evaluate.repair.words.changed_text import ChangedText
+from evoengine.evaluate.repair.words.place_meanings import fixed
+
+# the kind, and what was wrong in front of the place
+_FIXED = {
+    "weight by the maximum missing": (
+        "what a part has is added without its weight: it is not rescaled to the common maximum, in"
+    ),
+    "guard of a row without keys missing": (
+        "a row that has seen no key yet has the maximum minus infinity, from which itself is"
+        " subtracted: that is not a number (NaN), a guard is missing, in"
+    ),
+    "weight of what is masked": (
+        "what is masked has a weight: where all is masked, its exponential is one and not zero, in"
+    ),
+    "what is stored and read nowhere": (
+        "what other threads have stored (their part of a sum or maximum) is read nowhere: it is"
+        " left out, in"
+    ),
+    "element that nothing has": (
+        "one element (register, row) is used twice and another one never: the wrong number is its"
+        " index, in"
+    ),
+    "element that it was given to": (
+        "the newest value is taken where the one that was kept is meant: it was not always taken"
+        " over, in"
+    ),
+    "share of a block in the grid": (
+        "the block's first element is counted with another number of elements a block than the"
+        " grid is made for, so that blocks overlap or leave some out, in"
+    ),
+    "share of a block in the plan": (
+        "the grid is made for another number of elements a block than the kernel takes: blocks are"
+        " missing, whose elements are never written, or too many, in"
+    ),
+    "size of the plan not rounded up": (
+        "a size is not rounded up to whole tiles: the last, incomplete tile has no block or no"
+        " memory, in"
+    ),
+    "count of the last part": (
+        "the last part is shorter than the others, and its length is not limited to what is left,"
+        " so that it goes beyond the end, in"
+    ),
+    "end of the loop for a size": (
+        "the end of all is checked where the end of the own part is meant, so that what belongs to"
+        " the next part is counted too, in"
+    ),
+    "end behind the last row": (
+        "the end is at the first row of the block, not behind its last one: the last tile (the"
+        " diagonal one of a mask) is left out, in"
+    ),
+    "step by those that share a loop": (
+        "the loop begins at an own number and goes on by one: those that share it (warps, lanes)"
+        " all take the same ones, which are counted several times, in"
+    ),
+    "as many of each": (
+        "the index is not multiplied by how many elements belong to each: neighbours overlap, in"
+    ),
+    "row of a table missing": (
+        "the row is left out of the index of a table: all sequences (batches) use that of the"
+        " first one, in"
+    ),
+    "number of a tile for its column": (
+        "the number of the block along one axis is used where that of its tile is meant: all rows"
+        " of tiles share one element (counter), in"
+    ),
+    "unit not multiplied again": (
+        "the value is divided by its unit (scale) and rounded, and not multiplied by it again, in"
+    ),
+    "number of another lane not fetched": (
+        "a lane takes its own number where that of another lane is meant: a shuffle is missing, in"
+    ),
+    "reduction in each round as well": (
+        "the sum over the lanes is taken in each round and once more at the end, so that it is"
+        " counted several times, in"
+    ),
+    "difference the wrong way round": (
+        "a difference is the wrong way round in an exponential (new and old are exchanged, the"
+        " sign is wrong), in"
+    ),
+    "lanes without a part": (
+        "lanes that have no part are counted: there are fewer parts than lanes, and what lies"
+        " behind them is added, in"
+    ),
+    "thread of the second group": (
+        "the threads of the second group (role) do not count from their first one, so that they"
+        " begin behind the first elements, in"
+    ),
+    "term inside of a root": (
+        "a term (epsilon) is on the wrong side of a root: it is added inside where it must be"
+        " added behind, or the other way round, in"
+    ),
+    "terms behind a function": (
+        "terms (a bias) are added behind a function where they must be added before it, in"
+    ),
+    "quotient as other indices have it": (
+        "the remainder is taken where the quotient is meant, as in other indices, or the other way"
+        " round: rows and columns of a fragment are mixed up, in"
+    ),
+    "number of weights for their sum": (
+        "the number of the parts is counted where the sum of their weights is meant, so that it is"
+        " divided by the wrong total, in"
+    ),
+    "term behind a limit": (
+        "a term or factor is on the wrong side of a limit (minimum, maximum, rectifier): it is"
+        " applied before where it must be behind, or the other way round, in"
+    ),
+    "quotient in brackets rounded down": (
+        "the number of tiles is rounded down: the last, incomplete one is left out, in"
+    ),
+}
+
+SHARE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = tuple(
+    (kind, fixed(words)) for kind, words in _FIXED.items()
+)

@@ -1,0 +1,222 @@
+"""Mistakes of tiles, pipelines, shares of blocks and running maxima are mended and said."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.evaluate.repair.change_order import ordered_changes
+from tests.evaluate.repair.tiles_kernel import assert_said, kernel, repairing
+
+# kind of change, the wrong statements, the right ones, what is said
+MISTAKES = [
+    ("pitch of another array", "f(right[lane * A_PITCH + warp]);", "f(right[lane * B_PITCH + warp]);",
+     "the pitch is that of another array"),
+    ("row and column of a tile exchanged", "right[warp * B_PITCH + lane] = 0;", "right[lane * B_PITCH + warp] = 0;",
+     "it is transposed"),
+    ("tile read as it was written", "square[warp][lane] = total; sums[lane] = square[warp][lane];",
+     "square[warp][lane] = total; sums[lane] = square[lane][warp];", "it is not transposed"),
+    ("flat index of padded rows",
+     "for (int i = threadIdx.x; i < BM * BN; i += 128) sums[i] = right[i]; f(right[lane * B_PITCH]);",
+     "for (int i = threadIdx.x; i < BM * BN; i += 128) sums[i] = right[i / BN * B_PITCH + i % BN];"
+     " f(right[lane * B_PITCH]);", "the padding of those before"),
+    ("second part of a thread's own",
+     "for (int i = 0; i < 8; ++i) { const int r = first + i; f(r, i / 4 * 64); }",
+     "for (int i = 0; i < 8; ++i) { const int r = first + i % 4 + i / 4 * 64; f(r, i / 4 * 64); }",
+     "lies further on"),
+    ("neighbours along the other axis", "f(right[0], right[1], right[8]);",
+     "f(right[0], right[B_PITCH], right[8 * B_PITCH]);", "the neighbours of a row are taken"),
+    ("neighbours along the other axis", "f(right[0], right[B_PITCH], right[8 * B_PITCH]);",
+     "f(right[0], right[1], right[8]);", "or the other way round"),
+    ("columns in turns or together", "sums[warp * 32 + lane] = total;", "sums[lane * OWN + warp] = total;",
+     "neighbouring ones"),
+    ("columns in turns or together", "sums[lane * OWN + warp] = total;", "sums[warp * 32 + lane] = total;",
+     "every 32nd one"),
+    ("row of a tile missing", "for (int d = 0; d < BM; ++d) f(right[lane]);",
+     "for (int d = 0; d < BM; ++d) f(right[d * B_PITCH + lane]);", "reads its first row again"),
+    ("pair of a lane's columns", 'f("m16n8k16", column + quad);', 'f("m16n8k16", column + quad * 2);',
+     "must be doubled"),
+    ("swizzle not asked for", "f((warp + lane) * 64 + quad * 8);", "f(place(warp + lane, quad));",
+     "without the swizzle"),
+    ("begin of the part behind",
+     "float* one = memory; float* two = one + 64; float* three = reinterpret_cast<float*>(two); f(three);",
+     "float* one = memory; float* two = one + 64; float* three = reinterpret_cast<float*>(two + 64); f(three);",
+     "two parts of shared memory overlap"),
+    ("part of shared memory not cleared",
+     "float* one = memory; float* two = one + 64; for (int i = threadIdx.x; i < BM; i += 128) one[i] += two[i];",
+     "float* one = memory; float* two = one + 64; for (int i = threadIdx.x; i < 64; i += 128) one[i] = 0.0f;"
+     " for (int i = threadIdx.x; i < BM; i += 128) one[i] += two[i];", "is added to and never cleared"),
+    ("stage of another step", "for (int step = 0; step < K; ++step) f(step % STAGES);",
+     "for (int step = 0; step < K; ++step) f((step - 1) % STAGES);", "the stage of another step"),
+    ("stage of another step",
+     "for (int step = 0; step < K; ++step) { const int next = step + STAGES; f(next % STAGES); }",
+     "for (int step = 0; step < K; ++step) { const int next = step + STAGES; f(step % STAGES); }",
+     "the stage of another step"),
+    ("steps ahead", "const int next = begin + 1; f(next);", "const int next = begin + STAGES - 1; f(next);",
+     "a step is skipped"),
+    ("steps ahead", "f(begin + STAGES);", "f(begin + STAGES - 1);", "a step is skipped"),
+    ("steps ahead", "f(begin + STAGES - 1);", "f(begin + 1);", "a step is skipped"),
+    ("step that its condition asks for", "if (begin + BN < K) fetch(begin);", "if (begin + BN < K) fetch(begin + BN);",
+     "this step is taken again"),
+    ("other buffer of two", "f(left[(begin & 1)]);", "f(left[(~begin & 1)]);", "the wrong one of two buffers"),
+    ("other buffer of two", "f(left[begin % 2]);", "f(left[(begin + 1) % 2]);", "the wrong one of two buffers"),
+    ("other stage of a buffer", "const int now = begin % 2; f(now);", "const int now = begin % 2; f(1 - now);",
+     "the wrong stage"),
+    ("other stage of a buffer", "begin ^= 1; f(begin);", "begin ^= 1; f(begin ^ 1);", "the wrong stage"),
+    ("groups of copies by one", "wait<STAGES - 1>();", "wait<STAGES - 2>();", ""),
+    ("groups of copies by one", "__pipeline_wait_prior(1);", "__pipeline_wait_prior(0);", ""),
+    ("wait for an emptied stage missing",
+     "for (int r = 0; r < K; ++r) { arrive_at(r % STAGES + 1); }"
+     " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); arrive_at(r % STAGES); }",
+     "for (int r = 0; r < K; ++r) { if (r >= STAGES) wait_at(r % STAGES + 1); arrive_at(r % STAGES + 1); }"
+     " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); arrive_at(r % STAGES); }",
+     "none of the writers waits"),
+    ("stage never given back",
+     "for (int r = 0; r < K; ++r) { wait_at(r % STAGES + 1); arrive_at(r % STAGES); }"
+     " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); }",
+     "for (int r = 0; r < K; ++r) { wait_at(r % STAGES + 1); arrive_at(r % STAGES); }"
+     " for (int r = 0; r < K; ++r) { wait_at(r % STAGES); f(r); arrive_at(r % STAGES + 1); }",
+     "no reader says that a stage is empty"),
+    ("last statement of a branch for all", "if (begin < K) { load(memory, lane, warp); commit(); }",
+     "if (begin < K) load(memory, lane, warp); commit();", "must be done always"),
+    ("wait for copies missing", "__pipeline_memcpy_async(memory, a, 16); if (begin) { keep(); } __syncthreads();",
+     "__pipeline_memcpy_async(memory, a, 16); if (begin) { keep(); __pipeline_wait_prior(0); } __syncthreads();",
+     "are not waited for"),
+    ("value of its namesake",
+     "{ const int c = column + lane % 8 * 2; f(c); } { const int c = lane % 8 * 2; g(c); }",
+     "{ const int c = column + lane % 8 * 2; f(c); } { const int c = column + lane % 8 * 2; g(c); }",
+     "the variable of the same name"),
+    ("offset of the pointer beside",
+     "const half* keys = a + size_t(warp / 4) * N * 64; const half* values = b + size_t(warp) * N * 64;",
+     "const half* keys = a + size_t(warp / 4) * N * 64; const half* values = b + size_t(warp / 4) * N * 64;",
+     "the pointer beside it"),
+    ("factor of a like product", "f(warp * quad * N + lane, warp * N + first);",
+     "f(warp * quad * N + lane, warp * quad * N + first);", "a factor of a stride is missing"),
+    ("arguments in another order than elsewhere", "load(memory, lane, warp); load(memory, warp, lane);",
+     "load(memory, warp, lane); load(memory, warp, lane);", "in the other order"),
+    ("argument as elsewhere, of another name", "load(memory, lane, lane * BN); load(memory, warp, warp);",
+     "load(memory, lane, lane * BN); load(memory, warp, warp * BN);", "another call of the function"),
+    ("values of two registers exchanged", "mark[0] = f(lane + 8); mark[1] = f(lane + N);",
+     "mark[0] = f(lane + N); mark[1] = f(lane + 8);", "two registers of a fragment"),
+    ("row and column of a condition exchanged",
+     "const int r = begin / BN, c = begin % BN; if (first + c < M && column + r < N) f(r);",
+     "const int r = begin / BN, c = begin % BN; if (first + r < M && column + c < N) f(r);",
+     "checked against the other's end"),
+    ("step along another argument", "f(begin + 8, end);", "f(begin, end + 8);", "the wrong argument"),
+    ("term behind a limit", "f(fmaxf(total, 0.0f) + scale);", "f(fmaxf(total + scale, 0.0f));",
+     "on the wrong side of a limit"),
+    ("term behind a limit", "f(fmaxf(total + scale, 0.0f));", "f(fmaxf(total, 0.0f) + scale);",
+     "on the wrong side of a limit"),
+    ("quotient in brackets rounded down", "f((M / BM) * N);", "f((M + BM - 1) / BM * N);", "rounded down"),
+    ("weight by the maximum missing", "const float w = __expf(top - scale); total += sum[lane];",
+     "const float w = __expf(top - scale); total += w * (sum[lane]);", "without its weight"),
+    ("rescaling of an element missing",
+     "for (int h = 0; h < 4; ++h) { const float w = __expf(top - scale); sum[h] += scale; }",
+     "for (int h = 0; h < 4; ++h) { const float w = __expf(top - scale); sum[h] *= w; sum[h] += scale; }",
+     "not rescaled when the maximum grows"),
+    ("rescaling of an element missing",
+     "{ const float w = __expf(top - scale); kept[warp] = w; } { const int g = warp, o = lane; sum[o] += kept[g]; }",
+     "{ const float w = __expf(top - scale); kept[warp] = w; } { const int g = warp, o = lane; sum[o] *= kept[g];"
+     " sum[o] += kept[g]; }", "not rescaled when the maximum grows"),
+    ("new maximum not kept", "for (;;) { const float high = f(top), w = exp2f(top - high); g(w); }",
+     "for (;;) { const float high = f(top), w = exp2f(top - high); top = high; g(w); }",
+     "the running maximum is not updated"),
+    ("guard of a row without keys missing", "const float base = top; f(exp2f(scale - base));",
+     "const float base = top == -INFINITY ? 0.0f : top; f(exp2f(scale - base));", "minus infinity"),
+    ("weight of what is masked", "if (begin < end) f(0); const float w = exp2f(scale - top); f(w);",
+     "if (begin < end) f(0); const float w = begin < end ? exp2f(scale - top) : 0.0f; f(w);", "what is masked"),
+    ("scores that nothing scales",
+     "for (int s = 16; s; s /= 2) total += __shfl_xor_sync(~0u, total, s); f(expf(total - top));",
+     "for (int s = 16; s; s /= 2) total += __shfl_xor_sync(~0u, total, s); total *= scale; f(expf(total - top));",
+     "the scores are not scaled"),
+    ("sum not set back behind its store",
+     "for (; begin < end; ++begin) for (int i = 0; i < 4; ++i) { acc(sum[i]); sums[i] = sum[i]; }",
+     "for (; begin < end; ++begin) for (int i = 0; i < 4; ++i) { acc(sum[i]); sums[i] = sum[i]; sum[i] = 0.0f; }",
+     "not set back to zero when it has been stored"),
+    ("what is stored and read nowhere", "totals[lane] = total; __syncthreads(); f(1.0f / total);",
+     "totals[lane] = total; __syncthreads(); f(1.0f / (total + totals[lane]));", "is read nowhere"),
+    ("element that nothing has", "f(sum[0], sum[1], sum[1], sum[3]);", "f(sum[0], sum[1], sum[2], sum[3]);",
+     "used twice and another one never"),
+    ("element that nothing has", "mark[0] = total; mark[0] = top; f(mark[0], mark[1]);",
+     "mark[0] = total; mark[1] = top; f(mark[0], mark[1]);", "used twice and another one never"),
+    ("element that it was given to", "float high = scale; if (begin) mark[quad] = high; f(total - high);",
+     "float high = scale; if (begin) mark[quad] = high; f(total - mark[quad]);", "the one that was kept"),
+    ("count of the last part", "const int from = blockIdx.x * 256, count = 256; f(count);",
+     "const int from = blockIdx.x * 256, count = min(256, N - from); f(count);", "what is left"),
+    ("end of the loop for a size", "for (int k = begin; k < end; ++k) if (k + lane < K) f(k);",
+     "for (int k = begin; k < end; ++k) if (k + lane < end) f(k);", "the end of the own part"),
+    ("end behind the last row", "end = min(K, int(blockIdx.y) * BM);", "end = min(K, int(blockIdx.y + 1) * BM);",
+     "not behind its last one"),
+    ("step by those that share a loop", "for (int s = warp; s < K; ++s) f(s);",
+     "for (int s = warp; s < K; s += WARPS) f(s);", "counted several times"),
+    ("share of a block in the grid", "f(blockIdx.x * 32 + lane);", "f(blockIdx.x * 64 + lane);",
+     "than the grid is made for"),
+    ("as many of each", "for (int i = 0; i < 4; ++i) f(a[lane + i]);", "for (int i = 0; i < 4; ++i) f(a[lane * 4 + i]);",
+     "neighbours overlap"),
+    ("row of a table missing", "const int s = blockIdx.y; for (int p = 0; p < K; ++p) f(table[p]);",
+     "const int s = blockIdx.y; for (int p = 0; p < K; ++p) f(table[s * K + p]);", "all sequences"),
+    ("number of a tile for its column",
+     "const int tile = blockIdx.y * gridDim.x + blockIdx.x; f(tile, counter[blockIdx.x]);",
+     "const int tile = blockIdx.y * gridDim.x + blockIdx.x; f(tile, counter[tile]);", "share one element"),
+    ("unit not multiplied again", "total = float(__nv_fp8_e4m3(total / scale));",
+     "total = float(__nv_fp8_e4m3(total / scale)) * scale;", "not multiplied by it again"),
+    ("count of the last block", "const int ticket = atomicAdd(counter, 1u); if (ticket == N) f(0);",
+     "const int ticket = atomicAdd(counter, 1u); if (ticket == N - 1) f(0);", ""),
+    ("counter of the last block kept", "if (atomicAdd(&counter[warp], 1u) < N) return; f(0);",
+     "if (atomicAdd(&counter[warp], 1u) < N) return; if (threadIdx.x == 0) counter[warp] = 0; f(0);",
+     "the counter is not reset"),
+    ("share that overwrites the others", "sums[lane] = total;", "atomicAdd(&sums[lane], total);", "overwrite"),
+    ("number of another lane not fetched", "for (int k = 0; k < 32; ++k) total += scale * sum[k];",
+     "for (int k = 0; k < 32; ++k) total += __shfl_sync(~0u, scale, k) * sum[k];", "a shuffle is missing"),
+    ("reduction in each round as well", "total = total * top + lane_sum(scale); f(lane_sum(total));",
+     "total = total * top + scale; f(lane_sum(total));", "once more at the end"),
+    ("barrier missing, between uses", "left[0][lane] = total; sums[lane] = left[1][warp];",
+     "left[0][lane] = total; __syncthreads(); sums[lane] = left[1][warp];", "a barrier is missing"),
+    ("name where its neighbour repeats, int", "int half = begin; f(warp, warp);", "int half = begin; f(half, warp);",
+     ""),
+]  # fmt: skip
+# kind of change, the right text, the wrong one, what is said
+OF_THE_REST = [
+    ("constant of another size", "B_PITCH = BN + 8", "B_PITCH = BM + 8", "made of the wrong size"),
+    ("numbers of two constants exchanged", "WM = BM / 2, WN = BN / 4", "WM = BM / 4, WN = BN / 2", "are exchanged"),
+    ("term of a like function", "return row * B_PITCH + column % 8", "return row * B_PITCH", "the same parameters"),
+    ("size of the plan not rounded up", "COLUMNS: round_up(N, 64)", "COLUMNS: N", "not rounded up"),
+    ("stages of shared memory", "3 * 4096", "2 * 4096", "another number of stages"),
+    ("share of a block in the plan", "ceil_div(M, 8 * WARPS)", "ceil_div(M, 16 * WARPS)", "than the kernel takes"),
+]  # fmt: skip
+# kind of change, statements in which nothing says that there is such a mistake
+RIGHT = [
+    ("pitch of another array", "f(right[lane * B_PITCH + warp], a[lane * K]);"),
+    ("tile read as it was written", "square[warp][lane] = total; f(square[lane][warp]);"),
+    ("row of a tile missing", "for (int d = 0; d < BM; ++d) f(right[d * B_PITCH + lane]);"),
+    ("pair of a lane's columns", 'f("m16n8k16", column + quad * 2);'),
+    ("step that its condition asks for", "if (begin + BN < K) fetch(begin + BN);"),
+    ("new maximum not kept", "const float high = f(top), w = exp2f(top - high); top = high; g(w);"),
+    ("what is stored and read nowhere", "totals[lane] = total; f(totals[warp]);"),
+    ("element that nothing has", "f(sum[0], sum[1], sum[2], sum[3]);"),
+    ("step by those that share a loop", "for (int s = warp; s < K; s += WARPS) f(s);"),
+    ("unit not multiplied again", "total = float(__nv_fp8_e4m3(total / scale)) * scale;"),
+    ("counter of the last block kept",
+     "if (atomicAdd(&counter[warp], 1u) < N) return; if (threadIdx.x == 0) counter[warp] = 0;"),
+    ("reduction in each round as well", "total = total * top + lane_sum(scale); f(total);"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "wrong", "right", "said"), MISTAKES)
+def test_a_change_of_its_kind_mends_the_mistake(
+    kind: str, wrong: str, right: str, said: str
+) -> None:
+    assert_said(kernel(wrong), repairing(kind, kernel(wrong), kernel(right)), said)
+
+
+@pytest.mark.parametrize(("kind", "right", "wrong", "said"), OF_THE_REST)
+def test_a_change_of_constants_functions_and_the_plan_mends_it(
+    kind: str, right: str, wrong: str, said: str
+) -> None:
+    body = "f((blockIdx.y * WARPS + warp) * 8);"
+    candidate = kernel(body, right, wrong)
+    assert_said(candidate, repairing(kind, candidate, kernel(body)), said)
+
+
+@pytest.mark.parametrize(("kind", "body"), RIGHT)
+def test_a_kernel_without_such_a_place_has_no_change_of_the_kind(kind: str, body: str) -> None:
+    assert kind not in {change.kind for change, _ in ordered_changes(kernel(body))}
