@@ -269,9 +269,7 @@ class DeclaredNames:
         """The next name of the same declaration."""
         tokens = self.tokens
         place += 1
-        if (
-            tokens.text(place) == ")" and tokens.text(place - 2) == "&"
-        ):  # of a reference to an array
+        if tokens.text(place) == ")" and tokens.text(place - 2) == "&":  # (&rows)[4]
             place += 1
         while place < len(tokens):
             text = tokens.text(place)

@@ -33,10 +33,12 @@ def kernel(body: str) -> Candidate:
     return kernel_file.parse(KERNEL.replace("BODY", body))
 
 
-def repairing(wrong: Candidate, right: Candidate) -> list[SourceChange]:
-    """The changes that make one kernel of the other, but for how it is written."""
+def repairing(wrong: Candidate, right: Candidate, kind: str = "") -> list[SourceChange]:
+    """The changes, or those of a kind, that make one kernel of the other, but for how it is
+    written.
+    """
     wanted = _form(right.source)
-    changes = (change for change, _ in ordered_changes(wrong))
+    changes = (change for change, _ in ordered_changes(wrong) if kind in ("", change.kind))
     return [change for change in changes if _form(change.applied(wrong.source)) == wanted]
 
 

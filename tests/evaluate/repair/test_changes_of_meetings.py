@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evoengine.evaluate.repair.change_order import ordered_changes
-from tests.evaluate.repair.tiles_kernel import assert_said, kernel, repairing
+from tests.evaluate.repair.parts_kernel import repairing
+from tests.evaluate.repair.tiles_kernel import assert_said, kernel
 
 # kind of change, the wrong statements, the right ones, what is said
 MISTAKES = [
@@ -67,7 +68,7 @@ RIGHT = [
 def test_a_change_of_its_kind_mends_the_mistake(
     kind: str, wrong: str, right: str, said: str
 ) -> None:
-    assert_said(kernel(wrong), repairing(kind, kernel(wrong), kernel(right)), said)
+    assert_said(kernel(wrong), repairing(kernel(wrong), kernel(right), kind), said)
 
 
 @pytest.mark.parametrize(("kind", "body"), RIGHT)
@@ -78,5 +79,5 @@ def test_a_kernel_without_such_a_place_has_no_change_of_the_kind(kind: str, body
 def test_a_barrier_between_two_calls_of_a_function_is_put_back() -> None:
     barrier = "    __syncthreads();\n    if (threadIdx.x % 32 == 0) parts"
     wrong = kernel("f(0);", barrier, "    if (threadIdx.x % 32 == 0) parts")
-    changes = repairing("barrier missing, between calls", wrong, kernel())
+    changes = repairing(wrong, kernel(), "barrier missing, between calls")
     assert_said(wrong, changes, "a barrier is missing")

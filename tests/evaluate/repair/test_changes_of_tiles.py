@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from evoengine.evaluate.repair.change_order import ordered_changes
-from tests.evaluate.repair.tiles_kernel import assert_said, kernel, repairing
+from tests.evaluate.repair.parts_kernel import repairing
+from tests.evaluate.repair.tiles_kernel import assert_said, kernel
 
 # kind of change, the wrong statements, the right ones, what is said
 MISTAKES = [
@@ -205,7 +206,7 @@ RIGHT = [
 def test_a_change_of_its_kind_mends_the_mistake(
     kind: str, wrong: str, right: str, said: str
 ) -> None:
-    assert_said(kernel(wrong), repairing(kind, kernel(wrong), kernel(right)), said)
+    assert_said(kernel(wrong), repairing(kernel(wrong), kernel(right), kind), said)
 
 
 @pytest.mark.parametrize(("kind", "right", "wrong", "said"), OF_THE_REST)
@@ -214,7 +215,7 @@ def test_a_change_of_constants_functions_and_the_plan_mends_it(
 ) -> None:
     body = "f((blockIdx.y * WARPS + warp) * 8);"
     candidate = kernel(body, right, wrong)
-    assert_said(candidate, repairing(kind, candidate, kernel(body)), said)
+    assert_said(candidate, repairing(candidate, kernel(body), kind), said)
 
 
 @pytest.mark.parametrize(("kind", "body"), RIGHT)

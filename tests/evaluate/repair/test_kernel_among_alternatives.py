@@ -10,10 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from benchmarks.corpora import ROOT, path_of
-from benchmarks.planted_bugs import CorpusKernel, bug_manifest, bug_task, bug_task_path
+from benchmarks.planted_bugs import CorpusKernel, bug_manifest, bug_task
 from evoengine.candidate.arch import limits_of_arch
-from evoengine.evaluate.compile.pool import CLANG, CompilePool
-from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.cheap_case import smaller_cases
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
@@ -21,6 +19,7 @@ from evoengine.evaluate.repair.switched_change import switched
 from evoengine.protocols import Job, Purpose
 from evoengine.records import CaseCheck
 from tests.evaluate.kept_fork_server import kept
+from tests.evaluate.repair.corpus_executor import corpus_executor
 
 TOGETHER, COMPILATIONS = 96, 3
 
@@ -60,13 +59,7 @@ async def checks_of(place: KernelPlace) -> list[CaseCheck]:
     as alternatives, so many at a time.
     """
     task = bug_task(place.task, folder=place.folder)
-    executor = LocalExecutor(
-        task,
-        str(bug_task_path(place.task, place.folder)),
-        CompilePool(1),
-        kept().device("h200"),
-        clang=CompilePool(1, module=CLANG),
-    )
+    executor = corpus_executor(place.task, place.folder)
     try:
         await executor.start()
         limits = limits_of_arch("sm_90")

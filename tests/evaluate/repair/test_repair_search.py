@@ -9,13 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.corpora import ROOT
-from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest, bug_task, bug_task_path
+from benchmarks.planted_bugs import CorpusKernel, PlantedBug, bug_manifest
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import WorkerError
-from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.hidden_case import HIDDEN_CASE
-from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
 from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
 from evoengine.evaluate.repair.workbench import Workbench
@@ -30,6 +28,7 @@ from evoengine.records import (
     Verdict,
 )
 from tests.evaluate.kept_fork_server import kept
+from tests.evaluate.repair.corpus_executor import corpus_executor
 
 LONG_ENOUGH_S = 400.0  # a search ends when it has found a change; a loaded machine is slow
 # small kernels with one mistake each: corpus, name
@@ -55,14 +54,7 @@ def judged(
     """The verdict on the emulator, with a search for a change."""
 
     async def run() -> Verdict:
-        executor = LocalExecutor(
-            bug_task(entry.task, folder=folder),
-            str(bug_task_path(entry.task, folder)),
-            CompilePool(1),
-            kept().device("h200"),
-            clang=CompilePool(1, module=CLANG),
-            repair_s=repair_s,
-        )
+        executor = corpus_executor(entry.task, folder, repair_s)
         try:
             await executor.start()
             return await executor.evaluate(entry.candidate(folder), progress)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.written_alike import form
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.repair_finding import finding
 from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -61,18 +59,6 @@ def kernel(body: str = "f(0);", right: str = "", wrong: str = "") -> Candidate:
     source = KERNEL.replace("BODY", body)
     assert not right or source.count(right) == 1
     return kernel_file.parse(source.replace(right, wrong) if right else source)
-
-
-def repairing(kind: str, wrong: Candidate, right: Candidate) -> list[SourceChange]:
-    """The changes of a kind that make one kernel the other, but for how it is written."""
-    changes = [change for change, _ in ordered_changes(wrong) if change.kind == kind]
-    wanted = _form(right.source)
-    return [change for change in changes if _form(change.applied(wrong.source)) == wanted]
-
-
-def _form(source: str) -> str:
-    header, end, code = source.partition("*/")
-    return header + end + form(code)
 
 
 def assert_said(wrong: Candidate, changes: list[SourceChange], said: str) -> None:

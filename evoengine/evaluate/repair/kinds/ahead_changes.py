@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _STAGES = re.compile(r"\b([A-Z_]*(?:STAGES|RING|DEPTHS|BUFFERS|SLOTS)[A-Z_]*)\b")
 _WAIT_COUNT = re.compile(r"wait\w*")
 _ARRIVES, _WAITS = "arrive", "wait"
-
-Range = tuple[int, int]
 
 
 def ahead_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -216,12 +215,5 @@ def _braces(code: KernelCode) -> Iterator[SourceChange]:
             continue
         second = code.tokens.source(items[1].first, items[1].last)
         if re.search(r"commit|sync|wait|\+\+|[-+*^]?=", second):
-            second_piece = SourceChange(*_span(code, closing), "", "")
-            start, end = _span(code, opening)
-            kind = "last statement of a branch for all"
-            yield SourceChange(start, end, "", kind, (second_piece,))
-
-
-def _span(code: KernelCode, place: int) -> Range:
-    start, end = code.tokens.span(place, place)
-    return start + code.offset, end + code.offset
+            braces = [code.replaced(place, place, "", "") for place in (opening, closing)]
+            yield together(braces, "last statement of a branch for all")

@@ -67,8 +67,11 @@ def _barriers(
     arrays = {
         item.name
         for item in code.names.all
-        if (item.sort in ("array", "pointer") or blocks.is_shared(item))
-        and (item.sort == "pointer" or item.is_parameter or blocks.is_shared(item))
+        if (
+            item.sort == "pointer"
+            or (item.sort == "array" and item.is_parameter)
+            or blocks.is_shared(item)
+        )
         and not _is_global(code, item)
     }
     roots = _roots(code, blocks, arrays)

@@ -100,9 +100,7 @@ def _shuffled(code: KernelCode) -> Iterator[SourceChange]:
     if "lane" not in tokens.code and "threadIdx" not in tokens.code:
         return
     mask = "0xffffffffu" if "0xffffffffu" in tokens.code else "~0u"
-    loops = re.findall(
-        r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\+\1\)", tokens.code
-    )
+    loops = _LANES.findall(tokens.code)
     for first, last in code.statements if loops else ():
         text = tokens.source(first, last)
         if "shfl" in text or not re.search(r"\+= |fmaf\(", text):

@@ -88,7 +88,7 @@ def _renamed(code: KernelCode, one: list[Range], there: list[str]) -> Iterator[S
         own = code.tokens.source(*pair)
         names = set(re.findall(r"(?<![\w.])[a-z]\w*(?![\w(])", text))
         is_name = pair[0] == pair[1] and code.tokens.kind(pair[0]) == "name"
-        if is_name and len(names) == 1 and text != names.copy().pop() and own not in text:
+        if is_name and len(names) == 1 and text not in names and own not in text:
             new = re.sub(rf"\b{names.pop()}\b", own, text)
             yield code.replaced(*pair, new, "argument as elsewhere, of another name")
 

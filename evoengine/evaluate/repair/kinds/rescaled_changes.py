@@ -38,7 +38,7 @@ def rescaled_changes(code: KernelCode) -> Iterator[SourceChange]:
     ]
     yield from _elements(code, blocks, factors)
     yield from _by_elements(code, blocks, factors)
-    yield from _in_loops(code)
+    yield from _in_loops(code, blocks)
     yield from _kept(code, blocks)
     yield from _weighed(code, factors)
     yield from _without_keys(code)
@@ -122,10 +122,9 @@ def _by_elements(
                     yield code.inserted(place, new, "rescaling of an element missing")
 
 
-def _in_loops(code: KernelCode) -> Iterator[SourceChange]:
+def _in_loops(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange]:
     """`for c, for e: sum[c][e] *= shrink[e / 2]`, the factors of two rows in an array."""
     text, tokens = code.tokens.code, code.tokens
-    blocks = StatementBlocks(code)
     given = list(dict.fromkeys(re.findall(r"\b(\w+)\[[^\[\]]*\] = \w*ex(?:p|2)\w*\(", text)))
     for item in _sums(code, blocks) if given else ():
         sizes = re.match(r"\w+\[([^\[\]]+)\]\[([^\[\]]+)\]", tokens.code[_start(code, item) :])

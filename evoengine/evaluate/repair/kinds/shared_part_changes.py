@@ -10,10 +10,10 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.first_value_changes import first_values
 from evoengine.evaluate.repair.kinds.moved_changes import last_summand
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
+from evoengine.evaluate.repair.kinds.tile_changes import ROW_LOOP
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _PLACE_FUNCTION = re.compile(r"\bint (\w+)\(int (\w+), int (\w+)\)\s*\{\s*return ([^;]+);\s*\}")
-_ROW_LOOP = re.compile(r"for \(int (\w+) = (\w+(?:\.x)?); \1 < ([^;]+); \1 \+= ([^)]+)\)")
 _CARVED = re.compile(r"(?:reinterpret_cast<[^;]*?>\()?(\w+)\)?")
 _BEHIND = re.compile(r"(?:reinterpret_cast<[^;]*?>\()?(\w+) \+ ([^;]+?)\)?")
 _MOST_PARTS = 4
@@ -71,8 +71,7 @@ def _carved(code: KernelCode) -> Iterator[SourceChange]:
         found = _CARVED.fullmatch(text)
         if found is None or found[1] not in texts or found[1] == name:
             continue
-        start = code.tokens.code.find(f"{name}", 0)
-        start = code.tokens.code.find(f"= {text};", start)
+        start = code.tokens.code.find(f"= {text};", code.tokens.code.find(name))
         if start < 0:
             continue
         at = code.offset + start + 2 + found.end(1)
@@ -85,7 +84,7 @@ def _cleared(code: KernelCode) -> Iterator[SourceChange]:
     next part says how long it is.
     """
     tokens = code.tokens
-    heads = Counter(found[4] for found in _ROW_LOOP.finditer(tokens.code))
+    heads = Counter(found[4] for found in ROW_LOOP.finditer(tokens.code))
     if "extern __shared__" not in tokens.code or not heads:
         return
     blocks = StatementBlocks(code)

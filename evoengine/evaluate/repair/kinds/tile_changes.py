@@ -14,7 +14,7 @@ from evoengine.evaluate.repair.kinds.moved_changes import last_summand
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
-_ROW_LOOP = re.compile(r"for \(int (\w+) = (\w+(?:\.x)?); \1 < ([^;]+); \1 \+= ([^)]+)\)")
+ROW_LOOP = re.compile(r"for \(int (\w+) = (\w+(?:\.x)?); \1 < ([^;]+); \1 \+= ([^)]+)\)")
 _LONGEST = 3  # tokens of a coordinate
 _MOST_PARTS = 4
 
@@ -188,7 +188,7 @@ def _pairs(code: KernelCode) -> Iterator[SourceChange]:
 def _flat(code: KernelCode) -> Iterator[SourceChange]:
     """`sums[i]` made `sums[i / D * PITCH + i % D]` in a loop over all elements of rows of D."""
     tokens = code.tokens
-    loops = {found[1]: found[3] for found in _ROW_LOOP.finditer(tokens.code)}
+    loops = {found[1]: found[3] for found in ROW_LOOP.finditer(tokens.code)}
     for array, first, last in code.indices:
         name = tokens.text(first)
         if first != last or name not in loops or tokens.text(array - 1) == "&":

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from evoengine.evaluate.repair.words.changed_text import ChangedText
 from evoengine.evaluate.repair.words.place_meanings import fixed, shown
-from evoengine.evaluate.repair.words.share_meanings import SHARE_MEANINGS
-from evoengine.evaluate.repair.words.tile_meanings import TILE_MEANINGS
+from evoengine.evaluate.repair.words.share_meanings import SHARE_WORDS
+from evoengine.evaluate.repair.words.tile_meanings import TILE_WORDS
 
 # the kind, and what was wrong in front of the place
 _FIXED = {
@@ -304,7 +304,5 @@ EXPRESSION_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("divisor of a term missing", _divided),
     ("byte of a code not cut", _byte),
     ("name for another, in statements alike", _name),
-    *((kind, fixed(words)) for kind, words in _FIXED.items()),
-    *TILE_MEANINGS,
-    *SHARE_MEANINGS,
+    *((kind, fixed(words)) for kind, words in {**_FIXED, **TILE_WORDS, **SHARE_WORDS}.items()),
 )

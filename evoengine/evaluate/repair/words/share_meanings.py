@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from evoengine.evaluate.repair.words.changed_text import ChangedText
-from evoengine.evaluate.repair.words.place_meanings import fixed
-
 # the kind, and what was wrong in front of the place
-_FIXED = {
+SHARE_WORDS = {
     "weight by the maximum missing": (
         "what a part has is added without its weight: it is not rescaled to the common maximum, in"
     ),
@@ -115,7 +110,3 @@ _FIXED = {
         "the number of tiles is rounded down: the last, incomplete one is left out, in"
     ),
 }
-
-SHARE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = tuple(
-    (kind, fixed(words)) for kind, words in _FIXED.items()
-)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from evoengine.evaluate.repair.words.changed_text import ChangedText
-from evoengine.evaluate.repair.words.place_meanings import fixed
-
 # the kind, and what was wrong in front of the place
-_FIXED = {
+TILE_WORDS = {
     "pitch of another array": (
         "the pitch is that of another array (tile, operand): rows are taken as far apart as those"
         " of the other one lie, so that elements of other rows are read, in"
@@ -112,7 +107,3 @@ _FIXED = {
         " or the depth is meant), in"
     ),
 }
-
-TILE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = tuple(
-    (kind, fixed(words)) for kind, words in _FIXED.items()
-)
