@@ -155,6 +155,8 @@ _OPTIONS = (
     *("-O2", "-fno-jump-tables", "-nostdsysteminc", "-nobuiltininc", "-fdeclspec"),
     # As nvcc: a multiplication and an addition are fused, unless __fmul_rn forbids it.
     "-ffp-contract=fast-honor-pragmas",
+    # As nvcc: what is stored as halves may be read back as a uint4.
+    "-relaxed-aliasing",
     # `.loc` without the rest of DWARF: the candidate's source line of every instruction.
     *("-debug-info-kind=line-directives-only", "-dwarf-version=2", "-fdebug-compilation-dir=."),
     *("-internal-isystem", overlay.INCLUDE),

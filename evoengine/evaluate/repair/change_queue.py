@@ -24,6 +24,9 @@ class LaunchedChanges:
 
     unchanged: CaseCheck | None = None  # what the kernel as it is writes
     checks: list[tuple[SourceChange, CaseCheck]] = field(default_factory=list)
+    is_spoiled: bool = (
+        False  # one of them changes the kernel before it is chosen: none was launched
+    )
 
     @property
     def right_ones(self) -> list[SourceChange]:
@@ -60,6 +63,8 @@ class ChangeQueue:
         self._unchanged: CaseCheck | None = None
         self._together = FIRST_TOGETHER
         self._alone: list[SourceChange] = []  # that come before the next ones which share a code
+        self._smaller: list[list[SwitchedChange]] = []  # groups that come before all others
+        self._spoiling: set[tuple[str, tuple[int, ...]]] = set()  # kinds at their statements
         ordered = ordered_changes(candidate, likes, only_likes)
         self._left = [self._waiting(*item) for item in ordered]
 
@@ -68,6 +73,8 @@ class ChangeQueue:
 
     def taken(self) -> Sequence[SwitchedChange] | SourceChange | None:
         """The next changes, those that can share a compilation or a single one; None at the end."""
+        if self._smaller:
+            return self._smaller.pop(0)
         if self._alone:
             return self._alone.pop(0)
         self._left.sort(key=lambda item: -item.worth * self._effects.odds(item.statements))
@@ -77,7 +84,7 @@ class ChangeQueue:
             if len(together) == self._together:
                 break
             count += 1
-            if item.alternative is None:
+            if item.alternative is None or self._spoils(item):
                 self._alone.append(item.change)
             else:
                 together.append(item.alternative)
@@ -96,6 +103,23 @@ class ChangeQueue:
             self._effects.saw(change, self._unchanged, check)
         likeliest = max((item.worth for item in self._left), default=1.0)
         self._left += [self._waiting(change, likeliest) for change in self._effects.pairs()]
+
+    def split(self, changes: Sequence[SourceChange]) -> None:
+        """Hands `changes` out again in two halves, by place: one of them changes the kernel for all
+        that share its code. Such a one, and others of its kind at its statement, are compiled
+        alone.
+        """
+        if len(changes) == 1:
+            self._spoiling.add((changes[0].kind, self._effects.statements(changes[0])))
+            self._alone.append(changes[0])
+            return
+        found = (switched(self._code, change) for change in changes)
+        ordered = sorted((item for item in found if item is not None), key=lambda item: item.start)
+        middle = len(ordered) // 2
+        self._smaller += [ordered[:middle], ordered[middle:]]
+
+    def _spoils(self, item: _Waiting) -> bool:
+        return (item.change.kind, item.statements) in self._spoiling
 
     def _waiting(self, change: SourceChange, likeliness: float) -> _Waiting:
         alternative = switched(self._code, change)

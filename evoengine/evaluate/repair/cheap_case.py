@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from evoengine.protocols import CompiledCase
 from evoengine.records import CaseCheck
 from evoengine.task.schema import Task
 from evoengine.task.small_cases import MOST_ELEMENTS, is_small, versions
@@ -31,15 +30,15 @@ def is_small_enough(task: Task, case: str) -> bool:
     return is_small(case) or task.most_elements(task.cases[case]) <= MOST_ELEMENTS
 
 
-def first_wrong(cases: Sequence[CompiledCase], checks: Sequence[CaseCheck]) -> str | None:
-    """The first of the cases with a wrong output, or with a finding of checked mode; one that could
-    not be compared does not count.
+def first_wrong(checks: Sequence[CaseCheck]) -> CaseCheck | None:
+    """The first of the cases that is wrong."""
+    return next(filter(is_wrong, checks), None)
+
+
+def is_wrong(check: CaseCheck) -> bool:
+    """Whether a case has a wrong output, or a finding of checked mode; one that could not be
+    compared has not.
     """
-    pairs = zip(cases, checks, strict=False)
-    return next((one.plan.case for one, check in pairs if _is_wrong(check)), None)
-
-
-def _is_wrong(check: CaseCheck) -> bool:
     has_findings = check.checked is not None and bool(check.checked.findings)
     return not check.ok and (bool(check.sets) or has_findings)
 

@@ -58,11 +58,13 @@ class ChangeCompiler:
         self._pool.discard(compiled.built)
 
     async def together(self, changes: Sequence[SwitchedChange]) -> CompiledChanges | None:
-        """All `changes` in one code, without those that do not compile; None where none is left."""
+        """All `changes` in one code, without those that do not compile; None where none is left,
+        or where the code does not compile without changes.
+        """
         numbered = list(enumerate(changes, start=1))
         plan = self._plan(self._candidate)
         for _ in range(ATTEMPTS):
-            if not numbered or plan is None:
+            if plan is None or (changes and not numbered):
                 return None
             pieces = [(number, piece) for number, item in numbered for piece in item.pieces]
             written = switched_source(self._candidate.source, self._header_end, pieces)
@@ -71,6 +73,8 @@ class ChangeCompiler:
                 cases = tuple(_selecting(plan, built, number) for number, _ in numbered)
                 changed = tuple(item.change for _, item in numbered)
                 return CompiledChanges(changed, cases, built, _selecting(plan, built, 0))
+            if not numbered:
+                return None
             refused = _refused(built.log, written.line_numbers)
             if not refused:  # nothing says which one: the first half of them, by place, may compile
                 refused = {number for number, _ in numbered[len(numbered) // 2 :]}

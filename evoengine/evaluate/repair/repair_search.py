@@ -8,6 +8,7 @@ case that shows the mistake, and the GPU judges those that are right there.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +18,12 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
-from evoengine.evaluate.repair.cheap_case import first_wrong, is_small_enough, smaller_cases
+from evoengine.evaluate.repair.cheap_case import (
+    first_wrong,
+    is_small_enough,
+    is_wrong,
+    smaller_cases,
+)
 from evoengine.evaluate.repair.kinds.difference_changes import difference_changes
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
@@ -28,13 +34,15 @@ from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.protocols import CompiledCase, Job, Progress, Purpose
-from evoengine.records import Status
+from evoengine.records import CaseCheck, Status
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
 LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
 CHOICE_S = 8.0  # in which an emulator beside a GPU must show the mistake
 SLOW_S = 1.5  # of a case there, with its compilation and the reference of its inputs
 JOB_S = 2.0  # that a job may take, judged by the one before
+AS_WRONG = 0.02  # sums of another compilation may be rounded elsewhere
+_ERRORS = ("rel_rmse", "failing_share", "nan_count")
 _NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
 # After the first change that makes all right, others are looked for as long as this share of the
 # time so far, because a second one shows that the first need not be what was meant.
@@ -93,6 +101,7 @@ class RepairSearch:
         self._judge = judge
         self._emulator = emulator
         self._cases = FIRST_CASES  # of the next job
+        self._alone: CaseCheck | None = None  # how the candidate does there without alternatives
 
     async def find(
         self,
@@ -149,6 +158,7 @@ class RepairSearch:
                 if found is not None:
                     return found
         self.bench = self._judge
+        self._alone = None
         return wrong
 
     async def _smallest_wrong(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs | None:
@@ -171,20 +181,27 @@ class RepairSearch:
                 report = await self.bench.device.run(job, _ignore)
         except (EvoError, TimeoutError):
             return None
-        found = first_wrong(cases, report.checks)
+        found = first_wrong(report.checks)
         if found is None or (is_beside and self.clock() - began > SLOW_S * len(cases)):
             return None
-        return replace(wrong, case=found)
+        self._alone = found
+        return replace(wrong, case=found.case)
 
     async def launched(
         self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs, until: float
     ) -> LaunchedChanges:
-        """What the changes write for the wrong call, of those that are launched `until` then."""
+        """What the changes write for the wrong call, of those that are launched `until` then; none
+        is launched where one of them changes the kernel before it is chosen.
+        """
         left = list(zip(compiled.changes, compiled.cases, strict=True))
         found = LaunchedChanges()
         was_doubtful = False
         if self.bench.is_emulator and compiled.unchanged is not None:
-            await self._machine_code(compiled, candidate, wrong)
+            unchanged = await self._unchanged(compiled, candidate, wrong)
+            if unchanged is None or not is_wrong(unchanged):
+                return LaunchedChanges(is_spoiled=True)
+            if not wrong.is_fault and self._alone and not is_as_wrong(self._alone, unchanged):
+                return LaunchedChanges(is_spoiled=True)
         while left and self.clock() < until:
             tried = left[: self._cases]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
@@ -215,16 +232,25 @@ class RepairSearch:
             left = [*left[judged:position], *left[position + 1 :]]
         return found
 
-    async def _machine_code(
+    async def compare_with(
         self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs
     ) -> None:
+        """Takes what the kernel of a code without changes does for what it does without
+        alternatives: where its loops are not unrolled, a mistake may show itself otherwise.
+        """
+        self._alone = await self._unchanged(compiled, candidate, wrong)
+
+    async def _unchanged(
+        self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs
+    ) -> CaseCheck | None:
         """Launches the kernel as it is once, without the limit of one launch: an emulator makes the
         machine code of all changes then, and on a loaded machine that took the time of the first
-        change, which was blamed and with it all that share its code.
+        change, which was blamed and with it all that share its code. None where it does not end.
         """
         assert compiled.unchanged is not None
         job = _comparison(candidate, (compiled.unchanged,), wrong, compiled.built.code_digest)
-        await self.bench.device.run(job, _ignore)
+        report = await self.bench.device.run(job, _ignore)
+        return report.checks[0] if report.checks else None
 
     async def wrong_elsewhere(self, changed: Candidate) -> str:
         """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
@@ -266,6 +292,7 @@ class _Walk:
         self._ends = self._began + seconds
         self._compiler = ChangeCompiler(candidate, wrong.case, search.bench.compiler, search.limits)
         self._queue = ChangeQueue(candidate, told, search.likes, search.only_likes)
+        self._knows_plain_code = False
         self.found.known = len(self._queue)
 
     async def run(self) -> None:
@@ -305,6 +332,10 @@ class _Walk:
     async def _try(self, compiled: CompiledChanges) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""
         launched = await self._search.launched(compiled, self._candidate, self._wrong, self._ends)
+        if launched.is_spoiled:
+            await self._know_plain_code()
+            self._queue.split(compiled.changes)
+            return
         self.found.launched += len(compiled.changes)
         self._queue.saw(launched)
         self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
@@ -312,6 +343,16 @@ class _Walk:
             if self.found.changes and self._clock() >= self._ends:
                 break  # a whole verdict takes seconds, and one is enough when time is up
             await self._verify(change)
+
+    async def _know_plain_code(self) -> None:
+        """Once: what the kernel does in a code that has no changes, to tell which ones spoil it."""
+        if self._knows_plain_code:
+            return
+        self._knows_plain_code = True
+        compiled = await self._compiler.together(())
+        if compiled is not None:
+            await self._search.compare_with(compiled, self._candidate, self._wrong)
+            self._compiler.discard(compiled)
 
     async def _verify(self, change: SourceChange) -> None:
         try:
@@ -346,6 +387,19 @@ def _comparison(
         only_set=wrong.number,
         launch_s=launch_s,
     )
+
+
+def is_as_wrong(alone: CaseCheck, unchanged: CaseCheck) -> bool:
+    """Whether a kernel among alternatives to it does as it does when it is compiled alone."""
+    if not is_wrong(unchanged) or not alone.sets or not unchanged.sets:
+        return is_wrong(alone) == is_wrong(unchanged)
+    before, after = alone.sets[0], unchanged.sets[0]
+    return all(_is_near(getattr(before, name), getattr(after, name)) for name in _ERRORS)
+
+
+def _is_near(one: float, other: float) -> bool:
+    are_close = math.isclose(one, other, rel_tol=AS_WRONG, abs_tol=AS_WRONG)
+    return are_close or (math.isnan(one) and math.isnan(other))
 
 
 def _next_count(launches: int, seconds: float) -> int:

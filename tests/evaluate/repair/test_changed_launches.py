@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,23 @@ from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.change_order import kernel_code
+from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
 from evoengine.evaluate.repair.repair_search import (
     FoundRepairs,
     RepairSearch,
     WrongInputs,
     _next_count,
+    is_as_wrong,
 )
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.protocols import Device, Job, Progress, Report
-from evoengine.records import Status
+from evoengine.records import CaseCheck, Status
 from evoengine.task.load import load_task
 from tests.evaluate.kept_fork_server import kept
+from tests.evaluate.repair.test_repair_search import set_check
 from tests.evaluate.worker.emulated.judging import REFERENCE, SIZES, TASK
 
 KERNEL = """/* evoengine
@@ -89,6 +93,32 @@ class SlowMachineCode:
             return Report(status=Status.timeout, reason=reason)
         self._ready.add(job.candidate)
         return await self._device.run(job, progress, verify)
+
+
+class OtherAlone:
+    """A device on which the kernel compiled alone is more wrong than among alternatives."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.altered = 0
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        report = await self._device.run(job, progress, verify)
+        if job.candidate:  # of changes
+            return report
+        self.altered += 1
+        more_wrong = [
+            check.model_copy(
+                update={
+                    "sets": tuple(
+                        item.model_copy(update={"rel_rmse": 2 * item.rel_rmse})
+                        for item in check.sets
+                    )
+                }
+            )
+            for check in report.checks
+        ]
+        return report.model_copy(update={"checks": tuple(more_wrong)})
 
 
 async def started(folder: Path) -> LocalExecutor:
@@ -170,6 +200,30 @@ def test_beside_a_gpu_an_emulator_tries_the_changes_as_long_as_it_works_and_the_
     tried, whole = [[job.only_set is not None for job in jobs] for jobs in (on_emulator, on_gpu)]
     assert all(tried) and not all(whole)
     assert any(whole) == (jobs < 1000) and len(tried) == (len(tried) if jobs == 1000 else jobs + 1)
+
+
+@pytest.mark.timeout(120)
+def test_a_kernel_that_does_otherwise_where_loops_are_not_unrolled_is_searched_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async def run() -> tuple[FoundRepairs, int]:
+        executor = await started(tmp_path)
+        emulator = OtherAlone(executor.device)
+        try:
+            gpu, other = (
+                Workbench(executor.compiler, device) for device in (executor.device, emulator)
+            )
+            search = RepairSearch(gpu, limits_of_arch("sm_89"), other)
+            wrong = WrongInputs("small", 0)
+            found = await search.find(kernel_file.parse(KERNEL), wrong, 60.0, lambda _: None)
+            return found, emulator.altered
+        finally:
+            await executor.close()
+
+    found, altered = kept().run(run())
+    assert altered == 1
+    assert "2" in [change.new for change in found.changes]
+    assert found.compilations < 20  # of some 250 changes
 
 
 @pytest.mark.timeout(240)
@@ -264,6 +318,76 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
     status, right = kept().run(run())
     assert status is Status.wrong_result
     assert [change.new for change in right] == [new for _, _, new, is_right in CHANGES if is_right]
+
+
+# A statement in place of "out[i] = 3 * x[i];" that no kernel with it in its code gets past: the
+# emulator lacks an instruction, or the loop is another one before the alternative is chosen.
+SPOILING = [
+    'asm volatile("suld.b.1d.b32.trap {%0}, [%1, {%2}];" : "=r"(out[i]) : "l"(x), "r"(i));',
+]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("statement", SPOILING)
+def test_changes_that_share_code_with_one_that_spoils_it_are_tried_without_it(
+    tmp_path: Path, statement: str
+) -> None:
+    candidate = kernel_file.parse(KERNEL)
+    start = KERNEL.index("out[i] =")
+    end = KERNEL.index(";", start) + 1
+    spoils = SourceChange(start, end, statement, "by hand")
+    queue = ChangeQueue(candidate)
+    queue.split([*changes()[2:4], spoils])
+
+    async def run() -> tuple[list[SourceChange], list[SourceChange]]:
+        executor = await started(tmp_path)
+        limits = limits_of_arch("sm_89")
+        search = RepairSearch(Workbench(executor.compiler, executor.device), limits)
+        compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
+        right: list[SourceChange] = []
+        try:
+            while isinstance(taken := queue.taken(), list) and len(taken) < 4:
+                compiled = await compiler.together(taken)
+                assert compiled is not None
+                launched = await search.launched(
+                    compiled, candidate, WrongInputs("small", 0), float("inf")
+                )
+                if launched.is_spoiled:
+                    assert spoils in compiled.changes and not launched.checks
+                    queue.split(compiled.changes)
+                right += launched.right_ones
+            return right, [taken] if isinstance(taken, SourceChange) else []
+        finally:
+            await executor.close()
+
+    right, alone = kept().run(run())
+    assert right == changes()[2:4]
+    assert alone == [spoils]
+
+
+def check_of(error: float, nans: int = 0, ok: bool = False) -> CaseCheck:
+    figures = {"rel_rmse": error, "nan_count": nans}
+    compared = set_check(0, ok).model_copy(update=figures)
+    return CaseCheck(case="small", hidden=False, ok=ok, sets=(compared,))
+
+
+@pytest.mark.parametrize(
+    ("unchanged", "is_as_alone"),
+    [
+        (check_of(0.5), True),
+        (check_of(0.501), True),  # rounded elsewhere
+        (check_of(0.7), False),
+        (check_of(0.5, nans=4), False),
+        (check_of(0.0, ok=True), False),
+        (CaseCheck(case="small", hidden=False, ok=False, sets=()), False),
+    ],
+)
+def test_a_kernel_among_alternatives_is_as_wrong_as_it_is_alone(
+    unchanged: CaseCheck, is_as_alone: bool
+) -> None:
+    assert is_as_wrong(check_of(0.5), unchanged) == is_as_alone
+    nan = check_of(math.nan, nans=4)
+    assert is_as_wrong(nan, nan)
 
 
 @pytest.mark.parametrize(

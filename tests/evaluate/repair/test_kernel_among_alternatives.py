@@ -1,9 +1,10 @@
 """A kernel in whose source many changes stand as alternatives is what it was while none is chosen:
-with one that is not, all that share its code would be judged wrongly.
+one that spoils it costs the search time, because all that share its code are tried without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,8 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.cheap_case import smaller_cases
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.switched_change import switched
+from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
 from evoengine.protocols import Job, Purpose
-from evoengine.records import CaseCheck
 from tests.evaluate.kept_fork_server import kept
 from tests.evaluate.repair.corpus_executor import corpus_executor
 
@@ -39,24 +39,30 @@ class KernelPlace(NamedTuple):
 KERNELS = sorted(
     {
         KernelPlace(corpus, bug.task, bug.file)
-        for corpus in ("bugs_seventeenth", "bugs_eighteenth")
+        for corpus in ("bugs_second", "bugs_fifteenth", "bugs_seventeenth", "bugs_eighteenth")
         for bug in bug_manifest(ROOT / "tests" / corpus).bugs.values()
     }
 )
+
+
+# Alternatives that change the kernel for all that share their code, and why.
+SPOILING = {
+    "int8_scaled_mma.cu": 3,  # an instruction that the emulator lacks
+    "seeds/layernorm.cu": 1,  # a call of a function with barriers
+}
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.sampled("place", one_in=16, files=lambda place: (path_of(place.file, place.folder),))
 @pytest.mark.parametrize("place", KERNELS, ids="-".join)
 def test_it_is_right_among_the_alternatives_to_it(place: KernelPlace) -> None:
-    checks = kept().run(checks_of(place))
-    assert checks
-    assert [check.ok for check in checks] == [True] * len(checks), checks
+    spoiling = kept().run(spoiling_alternatives(place))
+    assert len(spoiling) <= SPOILING.get(place.file, 0), spoiling
 
 
-async def checks_of(place: KernelPlace) -> list[CaseCheck]:
-    """How the kernel does on one input set of the smallest case, with the likeliest changes of it
-    as alternatives, so many at a time.
+async def spoiling_alternatives(place: KernelPlace) -> list[SwitchedChange]:
+    """Of the likeliest changes of the kernel, so many at a time, those among which it is not right
+    on one input set of the smallest case.
     """
     task = bug_task(place.task, folder=place.folder)
     executor = corpus_executor(place.task, place.folder)
@@ -67,14 +73,11 @@ async def checks_of(place: KernelPlace) -> list[CaseCheck]:
         names = [name for shown in task.cases for name in smaller_cases(task, shown)]
         cases = await executor.compiler.compile_small(candidate, names or [*task.cases], limits)
         compiler = ChangeCompiler(candidate, cases[0].plan.case, executor.compiler, limits)
-        code = kernel_code(candidate)
-        found = (switched(code, change) for change, _ in ordered_changes(candidate))
-        alternatives = [item for item in found if item is not None]
-        checks: list[CaseCheck] = []
-        for first in range(0, TOGETHER * COMPILATIONS, TOGETHER):
-            compiled = await compiler.together(alternatives[first : first + TOGETHER])
+
+        async def spoiling(alternatives: Sequence[SwitchedChange]) -> list[SwitchedChange]:
+            compiled = await compiler.together(alternatives)
             if compiled is None or compiled.unchanged is None:
-                continue
+                return []
             job = Job(
                 cases=(compiled.unchanged,),
                 tier=candidate.plan.precision,
@@ -84,7 +87,21 @@ async def checks_of(place: KernelPlace) -> list[CaseCheck]:
                 checked=False,  # an alternative may be read before it is chosen
             )
             report = await executor.device.run(job, lambda _: None)
-            checks += report.checks
-        return checks
+            (check,) = report.checks
+            if check.ok:
+                return []
+            if len(alternatives) == 1:
+                return [*alternatives]
+            middle = len(alternatives) // 2
+            return [*await spoiling(alternatives[:middle]), *await spoiling(alternatives[middle:])]
+
+        code = kernel_code(candidate)
+        found = (switched(code, change) for change, _ in ordered_changes(candidate))
+        alternatives = [item for item in found if item is not None]
+        return [
+            item
+            for first in range(0, TOGETHER * COMPILATIONS, TOGETHER)
+            for item in await spoiling(alternatives[first : first + TOGETHER])
+        ]
     finally:
         await executor.close()
