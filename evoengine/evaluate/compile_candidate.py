@@ -8,9 +8,10 @@ spills.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 
 from pydantic import ValidationError
 
@@ -24,13 +25,15 @@ from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult, CompileUnit
 from evoengine.evaluate.compile_failure import compile_unit_problem, refuse_failed
 from evoengine.evaluate.device_limits import check_device_limits
-from evoengine.evaluate.hidden_case import without_sizes
+from evoengine.evaluate.hidden_case import HIDDEN_CASE, without_sizes
 from evoengine.evaluate.kernel_resources import exceeded_limits, resources_of
 from evoengine.evaluate.tier_instructions import check_tier_instructions
 from evoengine.protocols import CompiledCase, Progress
 from evoengine.records import KernelResources, Status, Verdict
 from evoengine.task.schema import Task
+from evoengine.task.small_cases import versions
 
+MOST_SMALL = 6  # cases that are compiled to show what is wrong in a hidden one
 Compilations = dict[str, asyncio.Task[CompileResult]]  # by specialisation
 
 
@@ -72,8 +75,30 @@ class CandidateCompiler:
         try:
             await self._compile(compiled, candidate, limits, progress)
         except CandidateRefused as refused:
-            compiled.refusal = refused.verdict
+            compiled.refusal = await self._told_in_the_open(refused.verdict, candidate, limits)
         return compiled
+
+    async def _told_in_the_open(
+        self, refusal: Verdict, candidate: Candidate, limits: DeviceLimits
+    ) -> Verdict:
+        """`refusal`; of one in a hidden case, of which no more may be said, that of a small case
+        with the same status, where there is one.
+        """
+        if HIDDEN_CASE not in refusal.reason:
+            return refusal
+        for case in islice(_small_cases(self.task), MOST_SMALL):
+            try:
+                plan = bind(candidate, self.task, case, limits)
+                started = self._start(self.nvrtc or self.clang, candidate, [plan], limits.arch)
+                await self._results(started)
+            except CandidateError:  # nobody has asked it to serve this case
+                continue
+            except CandidateRefused as refused:
+                found = refused.verdict
+                if found.status is refusal.status:
+                    where = f"{refusal.reason}; for {_described(plan)}: {found.reason}"
+                    return refusal.model_copy(update={"reason": where, "detail": found.detail})
+        return refusal
 
     async def compile_small(
         self, candidate: Candidate, cases: Sequence[str], limits: DeviceLimits
@@ -236,6 +261,22 @@ def compiler_file_name(candidate: Candidate) -> str:
     finds it.
     """
     return f"{candidate.plan.name}.cu"
+
+
+def _small_cases(task: Task) -> Iterator[str]:
+    """Small versions of the shown cases, the smallest first."""
+    sizes = {
+        name: task.most_elements(it)
+        for case in task.cases
+        for name, it in versions(task, case).items()
+    }
+    return iter(sorted(sizes, key=lambda name: sizes[name]))
+
+
+def _described(plan: CasePlan) -> str:
+    """A case, and which macros are zero there: most often those are why."""
+    zeros = [f"{name}=0" for name, value in plan.macros.items() if str(value) == "0"]
+    return f"{plan.case}, where {', '.join(zeros)}" if zeros else plan.case
 
 
 def _only_hidden(plans: list[CasePlan]) -> frozenset[str]:

@@ -9,7 +9,8 @@ common, so that a candidate that is right on all of them is expected to be right
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ KEPT = 32  # dimensions up to this, e.g. heads, often stand in some relation to 
 MOST_ODD = 3
 WITH = " with "  # in a name, which no case of a task file can have
 ODD_SHARE = 5 / 8  # of the regular size
+# Of a tiny case, on which hundreds of launches take a second on an emulator.
+MOST_TINY = 1 << 12  # elements of a tensor, where all large dimensions are cut alike
+MOST_ALONG = 1 << 14  # where one of them keeps its size
+LEAST = 40  # of a dimension that is cut
+FEW = 9  # of one that is cut while another keeps its size
 
 
 def small_case(task: Task, case: str) -> tuple[str, Case] | None:
@@ -35,6 +41,23 @@ def odd_case(task: Task, case: str) -> tuple[str, Case] | None:
     no size of it is that of a hidden case.
     """
     return _named(task, case, _odd(task, _smaller(task, task.cases[case])))
+
+
+def _tiny_cases(task: Task, case: str) -> Iterator[tuple[str, Case] | None]:
+    """Odd ones that are smaller still: one with all large dimensions cut alike, and for each of
+    them one that has little else, so that its tiles and steps are as many as may be.
+    """
+    odd = _odd(task, _smaller(task, task.cases[case]))
+    yield _named(task, case, _cut(task, odd, [*_large(task, odd)], MOST_TINY))
+    whole = _odd(task, task.cases[case])
+    for kept in _large(task, whole):
+        if int(whole[kept]) < TILE:
+            continue
+        sizes = whole
+        for name in _large(task, whole):
+            if name != kept:
+                sizes = _with(task, sizes, name, FEW)
+        yield _named(task, case, _cut(task, sizes, [kept], MOST_ALONG))
 
 
 def smaller_versions(task: Task, case: str) -> list[str]:
@@ -61,12 +84,33 @@ def _odd_cases(task: Task) -> list[str]:
 
 def versions(task: Task, case: str) -> dict[str, Case]:
     """The small versions of a shown case by name, such as `long with S=256`."""
-    return dict(filter(None, (small_case(task, case), odd_case(task, case))))
+    found = (small_case(task, case), odd_case(task, case), *_tiny_cases(task, case))
+    return dict(filter(None, found))
 
 
 def sizes_of(task: Task, name: str) -> Case:
     """The sizes of a small case; raises KeyError where `name` is none."""
-    return versions(task, name.partition(WITH)[0])[name]
+    return _known_versions(_Same(task), name.partition(WITH)[0])[name]
+
+
+class _Same:
+    """A task that is equal to itself alone: to compare whole tasks takes longer than to look for
+    their small cases.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def __hash__(self) -> int:
+        return id(self.task)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.task is self.task
+
+
+@lru_cache(maxsize=64)  # a worker asks for the sizes of a case some ten times in each launch
+def _known_versions(same: _Same, case: str) -> dict[str, Case]:
+    return versions(same.task, case)
 
 
 def is_small(case: str) -> bool:
@@ -116,16 +160,44 @@ def _told_apart(task: Task, sizes: Case, before: Case) -> Case:
 
 
 def _odd(task: Task, sizes: Case) -> Case:
-    found = dict(sizes)
+    found = sizes
     for name in _large(task, sizes):
-        divisor = _divisor(task, name)
-        quotient = int(int(sizes[name]) * ODD_SHARE) // divisor | 1
-        hidden = {case[name] for case in task.hidden_cases.values()}
-        while quotient * divisor in hidden:
-            quotient += 2
-        if _is_usual(task, name, quotient * divisor):
-            found[name] = quotient * divisor
+        found = _with(task, found, name, int(int(sizes[name]) * ODD_SHARE))
     return found
+
+
+def _cut(task: Task, sizes: Case, names: Sequence[str], most: int) -> Case:
+    """With the largest dimensions of `names` halved until no tensor has more than `most` elements,
+    as far as may be.
+    """
+    found = sizes
+    while task.most_elements(found) > most:
+        ordered = sorted(names, key=lambda name: found[name], reverse=True)
+        halves = (
+            _with(task, found, name, int(found[name]) // 2)
+            for name in ordered
+            if int(found[name]) // 2 >= LEAST
+        )
+        smaller = next((half for half in halves if half != found), None)
+        if smaller is None:
+            break
+        found = smaller
+    return found
+
+
+def _with(task: Task, sizes: Case, name: str, value: int) -> Case:
+    """With about `value` of one dimension, an odd multiple of what all its sizes have in common
+    that no other dimension has and no hidden case; unchanged where there is no usual one.
+    """
+    divisor = _divisor(task, name)
+    quotient = max(value, min(_values(task.all_cases, name))) // divisor | 1
+    taken = {case[name] for case in task.hidden_cases.values()}
+    taken |= {other for key, other in sizes.items() if key != name}
+    while quotient * divisor in taken:
+        quotient += 2
+    if not _is_usual(task, name, quotient * divisor):
+        return sizes
+    return {**sizes, name: quotient * divisor}
 
 
 def _large(task: Task, sizes: Case) -> Iterator[str]:

@@ -16,7 +16,9 @@ from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.pool import CLANG, CompilePool, CompileResult, CompileUnit
 from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCandidate
 from evoengine.evaluate.tier_instructions import check_tier_instructions
+from evoengine.paths import find_task
 from evoengine.records import Status, Verdict
+from evoengine.task.load import load_task
 from tests.scale_task import kernel, load_scale_task
 
 START = "{ y[0]"
@@ -320,3 +322,48 @@ def test_only_scored_cases_need_the_instructions(tmp_path: Path) -> None:
     swapped = {plan.specialisation: exact if plan.case == "large" else narrow for plan in plans}
     with pytest.raises(CandidateRefused, match="has none in case large"):
         check_tier_instructions(task, "fp32", plans, swapped, "sm_89")
+
+
+PACKED_ROWS = """/* evoengine
+name: packed_rows
+precision: fp32
+let:
+  PACKS: C // 128
+launches:
+  - kernel: "packed_rows<PACKS>"
+    grid: [N]
+    block: [128]
+    args: [x, weight, bias, out, C, eps]
+*/
+template <int PACKS>
+__global__ void packed_rows(
+    const float* x, const float* weight, const float* bias, float* out, int C, float eps) {
+    float kept[PACKS];
+    for (int i = 0; i < PACKS; ++i) kept[i] = x[(long long)blockIdx.x * C + i * 128 + threadIdx.x];
+    out[(long long)blockIdx.x * C + threadIdx.x] = kept[0] + weight[0] + bias[0] + eps;
+}
+"""
+
+
+def test_what_does_not_compile_in_a_hidden_case_is_told_of_a_small_one() -> None:
+    """Of the hidden one no more may be said."""
+
+    async def run() -> Verdict | None:
+        nvrtc = CompilePool(1)
+        try:
+            compiler = CandidateCompiler(load_task(find_task("layernorm")), nvrtc)
+            found = await compiler.compile(
+                candidates.parse(PACKED_ROWS), limits_of_arch("sm_90"), lambda _: None
+            )
+            return found.refusal
+        finally:
+            await nvrtc.close()
+
+    refusal = asyncio.run(run())
+    assert refusal is not None and refusal.status is Status.compile_error
+    assert re.fullmatch(
+        r"does not compile in a hidden case; for \w+ with N=41, C=81:"
+        r" packed_rows.cu\(15\): error: the size of an array must be greater than zero",
+        refusal.reason,
+    )
+    assert "with PACKS=0" in refusal.detail

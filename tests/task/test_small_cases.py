@@ -60,8 +60,19 @@ def changed(task: Task, **cases: dict[str, int | bool]) -> Task:
 def test_sizes_keep_the_divisor_that_all_cases_have_and_lie_between_them(tmp_path: Path) -> None:
     task = changed(load_scale_task(tmp_path), one={"N": 4096}, other={"N": 1 << 20})
     sizes = small_cases(task)
-    assert sizes == {"other with N=131072": {"N": 131072}, "other with N=86016": {"N": 86016}}
+    assert [size["N"] for size in sizes.values()] == [131072, 86016, 4096, 12288]
     assert small_cases(changed(task, one={"N": 1 << 20})) == {}, "nothing smaller is known to work"
+
+
+def test_tiny_cases_are_cut_alike_or_keep_one_dimension() -> None:
+    task = load_task(find_task("matmul_fp16"))
+    tiny = [sizes for name, sizes in versions(task, "square").items()][2:]
+    assert tiny == [
+        {"M": 81, "N": 43, "K": 41},
+        {"M": 641, "N": 9, "K": 11},
+        {"M": 9, "N": 643, "K": 11},
+        {"M": 9, "N": 11, "K": 645},
+    ]
 
 
 def test_a_hidden_size_is_avoided(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class ChangeQueue:
         self._unchanged: CaseCheck | None = None
         self._together = FIRST_TOGETHER
         self._alone: list[SourceChange] = []  # that come before the next ones which share a code
-        self._smaller: list[list[SwitchedChange]] = []  # groups that come before all others
+        self._groups: list[list[SwitchedChange]] = []  # that come before all others
         self._spoiling: set[tuple[str, tuple[int, ...]]] = set()  # kinds at their statements
         ordered = ordered_changes(candidate, likes, only_likes)
         self._left = [self._waiting(*item) for item in ordered]
@@ -73,8 +73,8 @@ class ChangeQueue:
 
     def taken(self) -> Sequence[SwitchedChange] | SourceChange | None:
         """The next changes, those that can share a compilation or a single one; None at the end."""
-        if self._smaller:
-            return self._smaller.pop(0)
+        if self._groups:
+            return self._groups.pop(0)
         if self._alone:
             return self._alone.pop(0)
         self._left.sort(key=lambda item: -item.worth * self._effects.odds(item.statements))
@@ -96,11 +96,12 @@ class ChangeQueue:
 
     def saw(self, launched: LaunchedChanges) -> None:
         """Puts what is left in order by what was launched."""
-        self._unchanged = self._unchanged or launched.unchanged
+        self._unchanged = launched.unchanged or self._unchanged
         if self._unchanged is None:
             return
         for change, check in launched.checks:
-            self._effects.saw(change, self._unchanged, check)
+            if check.case == self._unchanged.case:
+                self._effects.saw(change, self._unchanged, check)
         likeliest = max((item.worth for item in self._left), default=1.0)
         self._left += [self._waiting(change, likeliest) for change in self._effects.pairs()]
 
@@ -116,7 +117,14 @@ class ChangeQueue:
         found = (switched(self._code, change) for change in changes)
         ordered = sorted((item for item in found if item is not None), key=lambda item: item.start)
         middle = len(ordered) // 2
-        self._smaller += [ordered[:middle], ordered[middle:]]
+        self._groups += [ordered[:middle], ordered[middle:]]
+
+    def again(self, changes: Sequence[SourceChange]) -> None:
+        """Hands `changes` out once more, before all others."""
+        found = [(change, switched(self._code, change)) for change in changes]
+        together = [item for _, item in found if item is not None]
+        self._groups += [together] if together else []
+        self._alone += [change for change, item in found if item is None]
 
     def _spoils(self, item: _Waiting) -> bool:
         return (item.change.kind, item.statements) in self._spoiling

@@ -7,13 +7,12 @@ many changes are tried. Only cases that may be shown are looked at, and small ve
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from evoengine.records import CaseCheck
 from evoengine.task.schema import Task
 from evoengine.task.small_cases import MOST_ELEMENTS, is_small, versions
 
-MOST_CASES = 4  # that are looked at, the smallest first
+MOST_CASES = 12  # that are looked at, the smallest first
 MUCH_SMALLER = 0.7  # of the size: with less to gain nothing is looked for
 
 
@@ -21,18 +20,17 @@ def smaller_cases(task: Task, case: str) -> list[str]:
     """The cases, by name, that are much smaller than `case`, the smallest first."""
     known = [name for shown in task.cases for name in (shown, *versions(task, shown))]
     most = MUCH_SMALLER * _size(task, case)
-    smaller = [name for name in known if name != case and _size(task, name) < most]
-    return sorted(smaller, key=lambda name: _size(task, name))[:MOST_CASES]
+    smaller = {
+        tuple(task.scope(name).items()): name
+        for name in reversed(known)
+        if name != case and _size(task, name) < most
+    }
+    return sorted(smaller.values(), key=lambda name: _size(task, name))[:MOST_CASES]
 
 
 def is_small_enough(task: Task, case: str) -> bool:
     """Whether `case`, a shown one, is as small as the small versions of cases are."""
     return is_small(case) or task.most_elements(task.cases[case]) <= MOST_ELEMENTS
-
-
-def first_wrong(checks: Sequence[CaseCheck]) -> CaseCheck | None:
-    """The first of the cases that is wrong."""
-    return next(filter(is_wrong, checks), None)
 
 
 def is_wrong(check: CaseCheck) -> bool:

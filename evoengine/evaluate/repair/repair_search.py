@@ -19,7 +19,6 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.cheap_case import (
-    first_wrong,
     is_small_enough,
     is_wrong,
     smaller_cases,
@@ -38,8 +37,11 @@ from evoengine.records import CaseCheck, Status
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
 LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
+LOOKED_AT = 6  # small cases at once, of which one is to show the mistake
 CHOICE_S = 8.0  # in which an emulator beside a GPU must show the mistake
 SLOW_S = 1.5  # of a case there, with its compilation and the reference of its inputs
+# Changes that are right on a small case and wrong on others: then the next larger one is taken.
+MOST_REFUTED = 2
 JOB_S = 2.0  # that a job may take, judged by the one before
 AS_WRONG = 0.02  # sums of another compilation may be rounded elsewhere
 _ERRORS = ("rel_rmse", "failing_share", "nan_count")
@@ -101,7 +103,8 @@ class RepairSearch:
         self._judge = judge
         self._emulator = emulator
         self._cases = FIRST_CASES  # of the next job
-        self._alone: CaseCheck | None = None  # how the candidate does there without alternatives
+        # how the candidate does on the cases where it is wrong, without alternatives
+        self._alone: dict[str, CaseCheck] = {}
 
     async def find(
         self,
@@ -122,7 +125,7 @@ class RepairSearch:
         progress("looking for the change that makes it right")
         began = self.clock()
 
-        async def walked(wrong: WrongInputs) -> FoundRepairs:
+        async def walked(wrong: Sequence[WrongInputs]) -> FoundRepairs:
             self._cases = FIRST_CASES
             left = seconds - (self.clock() - began)
             walk = _Walk(self, candidate, wrong, left, progress, told)
@@ -133,59 +136,69 @@ class RepairSearch:
         chosen = await self._choose_bench(candidate, wrong)
         if self.only_likes and not self.bench.is_emulator:  # a search needs its GPU
             return FoundRepairs()
-        if chosen.is_fault and not self.bench.is_emulator:  # which alone shows it
-            if not chosen.has_outputs:
+        if wrong.is_fault and not self.bench.is_emulator:  # which alone shows it
+            if not wrong.has_outputs:
                 return FoundRepairs()
-            chosen = wrong = replace(wrong, is_fault=False)
+            chosen = [replace(wrong, is_fault=False)]
         try:
             return await walked(chosen)
         except EvoError as error:
-            if self.only_likes or self.bench is self._judge or not chosen.has_outputs:
+            if self.only_likes or self.bench is self._judge or not wrong.has_outputs:
                 raise
             progress(f"note: the emulator gave up: {error}; changes are tried on the GPU")
             self.bench = self._judge
-            return await walked(replace(wrong, is_fault=False))
+            return await walked([replace(wrong, is_fault=False)])
 
-    async def _choose_bench(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs:
+    async def _choose_bench(self, candidate: Candidate, wrong: WrongInputs) -> list[WrongInputs]:
         """Chooses where changes are tried, and returns the inputs on which: those of the same
-        number of the smallest case on which an emulator finds the candidate wrong. Where there is
-        none they are `wrong`, and the judge tries; a GPU launches in no time.
+        number of the small cases on which an emulator finds the candidate wrong, the smallest
+        first. Where there are none they are `wrong`, and the judge tries; a GPU launches in no
+        time.
         """
+        self._alone = {}
         for bench in (self._emulator, self._judge):
             if bench is not None and bench.is_emulator:
                 self.bench = bench
-                found = await self._smallest_wrong(candidate, wrong)
-                if found is not None:
+                found = await self._small_wrong_ones(candidate, wrong)
+                if found:
                     return found
         self.bench = self._judge
-        self._alone = None
-        return wrong
+        return [wrong]
 
-    async def _smallest_wrong(self, candidate: Candidate, wrong: WrongInputs) -> WrongInputs | None:
-        """None where no small case is wrong, and on an emulator beside a GPU also where launches
-        take longer than the GPU's would with all its crashes.
+    async def _small_wrong_ones(
+        self, candidate: Candidate, wrong: WrongInputs
+    ) -> list[WrongInputs]:
+        """None of them where no small case is wrong, and on an emulator beside a GPU also where
+        launches take longer than the GPU's would with all its crashes.
         """
         task, is_beside = self.bench.compiler.task, self.bench is self._emulator
         names = smaller_cases(task, wrong.case)
         if is_beside and is_small_enough(task, wrong.case):
             names.append(wrong.case)
-        if not names:
-            return None
-        began = self.clock()
         try:
             async with asyncio.timeout(CHOICE_S if is_beside else None):
-                cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
-                if not cases:
-                    return None
-                job = _comparison(candidate, cases, wrong)
-                report = await self.bench.device.run(job, _ignore)
+                for first in range(0, len(names), LOOKED_AT):
+                    looked_at = names[first : first + LOOKED_AT]
+                    found = await self._wrong_ones(looked_at, candidate, wrong, is_beside)
+                    if found:
+                        return found
         except (EvoError, TimeoutError):
-            return None
-        found = first_wrong(report.checks)
-        if found is None or (is_beside and self.clock() - began > SLOW_S * len(cases)):
-            return None
-        self._alone = found
-        return replace(wrong, case=found.case)
+            pass
+        return []
+
+    async def _wrong_ones(
+        self, names: Sequence[str], candidate: Candidate, wrong: WrongInputs, is_beside: bool
+    ) -> list[WrongInputs]:
+        """Those of the cases on which the candidate is wrong, where launches are quick enough."""
+        began = self.clock()
+        cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
+        if not cases:
+            return []
+        report = await self.bench.device.run(_comparison(candidate, cases, wrong), _ignore)
+        if is_beside and self.clock() - began > SLOW_S * len(cases):
+            return []
+        self._alone = {check.case: check for check in report.checks if is_wrong(check)}
+        return [replace(wrong, case=case) for case in self._alone]
 
     async def launched(
         self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs, until: float
@@ -198,9 +211,7 @@ class RepairSearch:
         was_doubtful = False
         if self.bench.is_emulator and compiled.unchanged is not None:
             unchanged = await self._unchanged(compiled, candidate, wrong)
-            if unchanged is None or not is_wrong(unchanged):
-                return LaunchedChanges(is_spoiled=True)
-            if not wrong.is_fault and self._alone and not is_as_wrong(self._alone, unchanged):
+            if unchanged is None or not self._is_as_alone(unchanged, wrong):
                 return LaunchedChanges(is_spoiled=True)
         while left and self.clock() < until:
             tried = left[: self._cases]
@@ -232,13 +243,22 @@ class RepairSearch:
             left = [*left[judged:position], *left[position + 1 :]]
         return found
 
+    def _is_as_alone(self, unchanged: CaseCheck, wrong: WrongInputs) -> bool:
+        """Whether the kernel among alternatives does what it does without them; a fault may be
+        told of another place.
+        """
+        alone = None if wrong.is_fault else self._alone.get(unchanged.case)
+        return is_wrong(unchanged) if alone is None else is_as_wrong(alone, unchanged)
+
     async def compare_with(
         self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs
     ) -> None:
         """Takes what the kernel of a code without changes does for what it does without
         alternatives: where its loops are not unrolled, a mistake may show itself otherwise.
         """
-        self._alone = await self._unchanged(compiled, candidate, wrong)
+        unchanged = await self._unchanged(compiled, candidate, wrong)
+        if unchanged is not None:
+            self._alone[unchanged.case] = unchanged
 
     async def _unchanged(
         self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs
@@ -277,22 +297,24 @@ class _Walk:
         self,
         search: RepairSearch,
         candidate: Candidate,
-        wrong: WrongInputs,
+        wrong: Sequence[WrongInputs],
         seconds: float,
         progress: Progress,
         told: Sequence[str],
     ) -> None:
+        """Changes are tried on the first of `wrong`, and on the next when it shows too little."""
         self.found = FoundRepairs()
         self._search = search
         self._candidate = candidate
-        self._wrong = wrong
+        self._wrong, *self._larger = wrong
         self._progress = progress
         self._clock = search.clock
         self._began = self._clock()
         self._ends = self._began + seconds
-        self._compiler = ChangeCompiler(candidate, wrong.case, search.bench.compiler, search.limits)
-        self._queue = ChangeQueue(candidate, told, search.likes, search.only_likes)
+        self._compiler = self._compiler_of_case()
+        self._refuted = 0  # on this case
         self._knows_plain_code = False
+        self._queue = ChangeQueue(candidate, told, search.likes, search.only_likes)
         self.found.known = len(self._queue)
 
     async def run(self) -> None:
@@ -303,7 +325,20 @@ class _Walk:
             if not self.found.changes:
                 raise
             self._progress(f"note: the search for further changes was given up: {error}")
-        self.found.compilations = self._compiler.compilations
+        self.found.compilations += self._compiler.compilations
+
+    def _compiler_of_case(self) -> ChangeCompiler:
+        bench = self._search.bench
+        return ChangeCompiler(
+            self._candidate, self._wrong.case, bench.compiler, self._search.limits
+        )
+
+    def _take_larger_case(self) -> None:
+        self.found.compilations += self._compiler.compilations
+        self._wrong = self._larger.pop(0)
+        self._compiler = self._compiler_of_case()
+        self._refuted = 0
+        self._knows_plain_code = False
 
     async def _try_all(self) -> None:
         following = self._compile(self._queue.taken())
@@ -339,10 +374,14 @@ class _Walk:
         self.found.launched += len(compiled.changes)
         self._queue.saw(launched)
         self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
-        for change in launched.right_ones:
+        for number, change in enumerate(launched.right_ones):
             if self.found.changes and self._clock() >= self._ends:
                 break  # a whole verdict takes seconds, and one is enough when time is up
             await self._verify(change)
+            if self._refuted >= MOST_REFUTED and self._larger and not self.found.changes:
+                self._take_larger_case()
+                self._queue.again(launched.right_ones[number + 1 :])
+                break
 
     async def _know_plain_code(self) -> None:
         """Once: what the kernel does in a code that has no changes, to tell which ones spoil it."""
@@ -361,6 +400,7 @@ class _Walk:
             return
         if why := await self._search.wrong_elsewhere(changed):
             self.found.refuted += 1
+            self._refuted += 1
             self._progress(f"note: right on the inputs that were wrong, {why} on others")
             return
         self.found.changes.append(change)

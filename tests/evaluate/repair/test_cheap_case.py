@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from benchmarks.planted_bugs import bug_task
-from evoengine.evaluate.repair.cheap_case import first_wrong, smaller_cases
-from evoengine.protocols import CompiledCase
+from evoengine.evaluate.repair.cheap_case import is_wrong, smaller_cases
+from evoengine.paths import find_task
 from evoengine.records import CaseCheck, CheckedRun
+from evoengine.task.load import load_task
 from tests.evaluate.repair.test_repair_search import set_check
-
-
-def case(name: str) -> CompiledCase:
-    return cast(CompiledCase, SimpleNamespace(plan=SimpleNamespace(case=name)))
 
 
 def check(ok: bool, sets: tuple[Any, ...]) -> CaseCheck:
@@ -23,18 +19,24 @@ def check(ok: bool, sets: tuple[Any, ...]) -> CaseCheck:
 def test_smaller_cases_are_shown_ones_the_smallest_first() -> None:
     task = bug_task("sdpa_h200")
     found = smaller_cases(task, "full")
-    assert found[0] == "wide_head with S=49"
+    assert found[0] == "wide_head with S=47"
     assert "full" not in found
     assert not any(name in task.hidden_cases for name in found)
     assert smaller_cases(task, found[0]) == []
 
 
-def test_the_first_case_with_a_wrong_output_is_taken() -> None:
-    cases = [case("a"), case("b"), case("c")]
+def test_cases_of_the_same_sizes_are_looked_at_once() -> None:
+    task = load_task(find_task("layernorm"))
+    found = smaller_cases(task, "broad")
+    sizes = [tuple(task.scope(name).values()) for name in found]
+    assert len(set(sizes)) == len(sizes) == len(found) > 6
+
+
+def test_a_case_with_a_wrong_output_is_wrong() -> None:
     wrong = set_check(0, False)
-    checks = [check(True, (set_check(0, True),)), check(False, ()), check(False, (wrong,))]
-    assert first_wrong(cases, checks) == "c"
-    assert first_wrong(cases, checks[:2]) is None
+    assert not is_wrong(check(True, (set_check(0, True),)))
+    assert not is_wrong(check(False, ())), "it could not be compared"
+    assert is_wrong(check(False, (wrong,)))
 
 
 def test_a_case_with_a_finding_of_checked_mode_is_wrong() -> None:
@@ -43,4 +45,4 @@ def test_a_case_with_a_finding_of_checked_mode_is_wrong() -> None:
         check(False, ()).model_copy(update={"checked": one})
         for one in (run.model_copy(update={"findings": ()}), run)
     )
-    assert first_wrong([case("a"), case("b")], [clean, faulty]) == "b"
+    assert is_wrong(faulty) and not is_wrong(clean)

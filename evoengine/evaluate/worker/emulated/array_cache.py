@@ -22,6 +22,10 @@ from evoengine.records import Frozen
 # on disk, for all tasks together; the largest packaged task takes 0.4 GiB
 LIMIT_BYTES = 4 * 1024**3
 
+# Changed kernels are launched by the hundred on one input set, whose files take longer to open than
+# such a launch.
+MOST_MAPPED = 8
+
 Array = numpy.ndarray[Any, Any]
 
 
@@ -48,9 +52,18 @@ class ArrayCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._verified: set[str] = set()  # names whose checksums this process has compared
+        self._mapped: dict[str, CachedArrays] = {}  # the last ones by name
 
     def read(self, name: str) -> CachedArrays | None:
         """The arrays of `name`, mapped copy-on-write; None where they are missing or damaged."""
+        found = self._mapped.pop(name, None) or self._map(name)
+        if found is not None:
+            self._mapped[name] = found
+        if len(self._mapped) > MOST_MAPPED:
+            del self._mapped[next(iter(self._mapped))]
+        return found
+
+    def _map(self, name: str) -> CachedArrays | None:
         try:
             entry = _Entry.model_validate_json((self.folder / f"{name}.json").read_bytes())
             # copy-on-write, because torch refuses read-only arrays; nothing is ever written
