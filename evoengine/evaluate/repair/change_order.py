@@ -43,6 +43,7 @@ from evoengine.evaluate.repair.kinds.element_changes import element_changes
 from evoengine.evaluate.repair.kinds.extent_changes import extent_changes
 from evoengine.evaluate.repair.kinds.fence_changes import fence_changes
 from evoengine.evaluate.repair.kinds.first_value_changes import first_value_changes
+from evoengine.evaluate.repair.kinds.fragment_changes import fragment_changes
 from evoengine.evaluate.repair.kinds.header_changes import header_changes
 from evoengine.evaluate.repair.kinds.index_changes import index_changes
 from evoengine.evaluate.repair.kinds.inside_changes import inside_changes
@@ -103,6 +104,7 @@ _CODE_CHANGES = (
     rescaled_changes,
     share_changes,
     joint_changes,
+    fragment_changes,
     shared_part_changes,
     tile_changes,
     unwritten_changes,

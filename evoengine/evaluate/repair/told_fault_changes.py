@@ -14,6 +14,8 @@ LINE_TOLD, ARRAY_TOLD = 2.0, 4.0
 # those are tried first. A kernel has a place for a barrier behind each statement, so that one
 # of them alone is unlikely.
 STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
+# Where it says that nothing was written to global memory, scratch is to be filled beforehand.
+SCRATCH_TOLD = 60.0
 
 # by the begin of its sentence, the begins of the kinds that mend it
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -58,11 +60,14 @@ class ToldFault:
         self._lines = frozenset(map(int, _LINE.findall(sentence)))
         self._arrays = frozenset(_ARRAY.findall(sentence)) - {"shared"}
         self._lacks_barrier = "no __sync" in sentence
+        self._lacks_writes = "global memory to which nothing was written" in sentence
         self._ends: dict[int, tuple[int, int]] = {}  # of statements, the lines
 
     def odds(self, kind: str, statements: Sequence[int]) -> float:
         """As ToldChanges.odds."""
         odds = KIND_TOLD if kind.startswith(self._kinds) else 1.0
+        if self._lacks_writes and kind == "scratch not filled":
+            return SCRATCH_TOLD
         if self._lacks_barrier and kind.startswith("other stage"):
             return STAGE_TOLD
         if self._lacks_barrier and kind.startswith("barrier missing"):

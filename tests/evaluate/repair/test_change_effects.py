@@ -156,6 +156,15 @@ def test_a_race_speaks_for_barriers() -> None:
     assert told.odds("barrier missing", []) > told.odds("sign", []) == 1.0
 
 
+def test_scratch_that_nothing_was_written_to_speaks_for_filling_it() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    said = (
+        "uninitialised: thread 0 reads sums+0 at line 9, global memory to which nothing was written"
+    )
+    told = told_by(kernel_code(candidate), [said])
+    assert told.odds("scratch not filled", []) > told.odds("reset of an array", []) > 1.0
+
+
 def test_a_barrier_near_the_lines_of_a_race_comes_before_all_else_but_the_other_stage() -> None:
     candidate, _ = wrong_kernel("group_norm_weight_of_group")
     code = kernel_code(candidate)

@@ -17,6 +17,7 @@ _COUNTED = re.compile(r"\batomicAdd\((&?)([^,;]+), 1u?\)")
 _LANES = re.compile(r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\+\1\)")
 _MOST_SHUFFLES = 5  # of one value
 _SHARED_LOOP = re.compile(r"= [^;]*% (\d+); [^;]*; \w+ \+= \1\)")
+_SHUFFLED_DOWN = re.compile(r"__shfl_down_sync\(([^,()]+), ([\w.\[\]]+), [^,;]+\)")
 _SINGLE = "threadIdx.x == 0"
 
 Range = tuple[int, int]
@@ -28,6 +29,7 @@ def joint_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _set_back(code)
     yield from _overwritten(code)
     yield from _shuffled(code)
+    yield from _kept_by_the_first_lane(code)
     yield from _reduced_twice(code)
     yield from _shared_loops(code)
     yield from _lanes_without(code)
@@ -118,6 +120,30 @@ def _shuffled(code: KernelCode) -> Iterator[SourceChange]:
                 if is_before and not re.search(rf"\b{name}\b", element):
                     new = f"__shfl_sync({mask}, {element}, {name})"
                     yield code.replaced(place, end, new, "number of another lane not fetched")
+
+
+def _kept_by_the_first_lane(code: KernelCode) -> Iterator[SourceChange]:
+    """`own.m2 / C` made `__shfl_sync(~0u, own.m2, 0) / C`, where shuffles down left the whole of it
+    to lane 0.
+    """
+    tokens = code.tokens
+    for mask, text in dict.fromkeys(_SHUFFLED_DOWN.findall(tokens.code)):
+        down = tokens.code.rfind(f"({mask}, {text},")
+        for place in range(len(tokens)):
+            if tokens.kind(place) != "name" or tokens.span(place, place)[0] < down:
+                continue
+            end = code.extents.postfix(place)
+            first, last = code.extents.statement(place)
+            is_read = place > first or tokens.text(first) == "return"
+            if is_read and tokens.source(place, end) == text and not _goes_on(code, first, last):
+                new = f"__shfl_sync({mask}, {text}, 0)"
+                yield code.replaced(place, end, new, "value of the first lane not broadcast")
+
+
+def _goes_on(code: KernelCode, first: int, last: int) -> bool:
+    """Whether a statement is part of the reduction, or for one lane."""
+    text = code.tokens.source(first, last)
+    return "shfl" in text or re.search(r"\b(?:lane|threadIdx\.x)\b[^;]*== 0", text) is not None
 
 
 def _reduced_twice(code: KernelCode) -> Iterator[SourceChange]:

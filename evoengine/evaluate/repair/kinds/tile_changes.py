@@ -29,7 +29,6 @@ def tile_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _in_turns(code)
     yield from _interleaved(code)
     yield from _rows(code)
-    yield from _pairs(code)
     yield from _flat(code)
     yield from _halves(code)
     yield from _neighbours(code)
@@ -163,26 +162,6 @@ def _rows(code: KernelCode) -> Iterator[SourceChange]:
         for item in [it for it in loops if it.name not in used][:_MOST_PARTS]:
             new = f"{item.name} * {pitch} + {tokens.source(first, last)}"
             yield code.replaced(first, last, new, "row of a tile missing")
-
-
-def _pairs(code: KernelCode) -> Iterator[SourceChange]:
-    """`k + quad` made `k + quad * 2`, where `quad = lane % 4`: a lane has pairs of a fragment."""
-    tokens = code.tokens
-    if "m16n8" not in tokens.code:
-        return
-    quads = [
-        item
-        for item, value in first_values(code)
-        if tokens.text(value[1]) == "4" and tokens.text(value[1] - 1) == "%"
-    ]
-    for item in quads:
-        for place in range(item.position + 2, item.last):
-            if tokens.text(place) != item.name or code.names.at(place) != item:
-                continue
-            near = tokens.text(place - 1), tokens.text(place + 1)
-            if "+" in near and "*" not in near:
-                new = f"{item.name} * 2"
-                yield code.replaced(place, place, new, "pair of a lane's columns")
 
 
 def _flat(code: KernelCode) -> Iterator[SourceChange]:

@@ -71,6 +71,14 @@ SHARE_WORDS = {
     "number of another lane not fetched": (
         "a lane takes its own number where that of another lane is meant: a shuffle is missing, in"
     ),
+    "value of the first lane not broadcast": (
+        "lane 0 alone has the whole sum behind the shuffles, and it is not broadcast: the other"
+        " lanes use their own, incomplete one, in"
+    ),
+    "row of the step of a loop": (
+        "the step of the loop is missing from the row (the address) of a fragment: each step reads"
+        " the same rows (those of the first one) again, in"
+    ),
     "reduction in each round as well": (
         "the sum over the lanes is taken in each round and once more at the end, so that it is"
         " counted several times, in"
