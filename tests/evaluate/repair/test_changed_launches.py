@@ -16,6 +16,7 @@ from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
 from evoengine.evaluate.repair.repair_search import (
+    MOST_REFUTED,
     FoundRepairs,
     RepairSearch,
     WrongInputs,
@@ -121,10 +122,11 @@ class OtherAlone:
         return report.model_copy(update={"checks": tuple(more_wrong)})
 
 
-async def started(folder: Path) -> LocalExecutor:
+async def started(folder: Path, cases: str = "{small: {N: 65536}}") -> LocalExecutor:
     (folder / "reference.py").write_text(REFERENCE)
     path = folder / "double.yaml"
-    path.write_text(TASK.replace("NAME", "double").replace("SIZE", SIZES["double"]))
+    text = TASK.replace("NAME", "double").replace("SIZE", SIZES["double"])
+    path.write_text(text.replace("{small: {N: 65536}}", cases))
     executor = LocalExecutor(
         load_task(path),
         str(path),
@@ -252,6 +254,39 @@ def test_beside_a_gpu_changes_after_a_fault_are_followed_on_the_emulator(tmp_pat
     assert "<" in [change.new for change in found.changes], found
     assert all(job.checked and job.only_set is not None for job in on_emulator)
     assert on_gpu and all(job.only_set is None for job in on_gpu), "the GPU judges them whole"
+
+
+# Wrong in another way where there are few elements: no change of one of the lines mends both.
+WRONG_TWICE = KERNEL.replace(
+    "out[i] = 3 * x[i];", "if (N < 64) out[i] = 3 * x[i];\n        else out[i] = 5 * x[i];"
+)
+
+
+@pytest.mark.timeout(120)
+def test_a_larger_case_is_taken_when_changes_that_are_right_on_a_small_one_are_wrong_elsewhere(
+    tmp_path: Path,
+) -> None:
+    texts = ("3 * x[i]", "5 * x[i]")
+    likes = [kernel_file.parse(WRONG_TWICE.replace(text, "2 * x[i]")) for text in texts]
+    likes += [kernel_file.parse(WRONG_TWICE.replace(text, "x[i] + x[i]")) for text in texts]
+
+    async def run() -> tuple[FoundRepairs, list[Job]]:
+        executor = await started(tmp_path, "{small: {N: 32}, large: {N: 4096}}")
+        device = Noted(executor.device)
+        try:
+            bench = Workbench(executor.compiler, device)
+            search = RepairSearch(bench, limits_of_arch("sm_89"), bench, likes=likes)
+            wrong = WrongInputs("large", 0)
+            found = await search.find(kernel_file.parse(WRONG_TWICE), wrong, 8.0, lambda _: None)
+            return found, device.jobs
+        finally:
+            await executor.close()
+
+    found, jobs = kept().run(run())
+    assert found.refuted >= MOST_REFUTED
+    tried = [job.cases[0].plan.case for job in jobs[1:] if job.only_set is not None]
+    assert tried[0] == "small"
+    assert any(case.startswith("large") for case in tried), tried
 
 
 @pytest.mark.timeout(120)
