@@ -8,8 +8,6 @@ case that shows the mistake, and the GPU judges those that are right there.
 from __future__ import annotations
 
 import asyncio
-import math
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
-from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
+from evoengine.evaluate.repair.change_queue import ChangeQueue
+from evoengine.evaluate.repair.changed_launches import ChangedLaunches
 from evoengine.evaluate.repair.cheap_case import (
     is_small_enough,
     is_wrong,
@@ -32,38 +31,19 @@ from evoengine.evaluate.repair.repair_job import (
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange
 from evoengine.evaluate.repair.workbench import Workbench
-from evoengine.protocols import CompiledCase, Job, Progress, Purpose
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
+from evoengine.protocols import Job, Progress, Purpose
 from evoengine.records import CaseCheck, Status
 
-FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
-LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
 LOOKED_AT = 6  # small cases at once, of which one is to show the mistake
 CHOICE_S = 8.0  # in which an emulator beside a GPU must show the mistake
 SLOW_S = 1.5  # of a case there, with its compilation and the reference of its inputs
 # Changes that are right on a small case and wrong on others: then the next larger one is taken.
 MOST_REFUTED = 2
-JOB_S = 2.0  # that a job may take, judged by the one before
-AS_WRONG = 0.02  # sums of another compilation may be rounded elsewhere
-_ERRORS = ("rel_rmse", "failing_share", "nan_count")
-_NUMBER = re.compile(r", change (\d+)")  # see worker/judge.py
 # After the first change that makes all right, others are looked for as long as this share of the
 # time so far, because a second one shows that the first need not be what was meant.
 MORE_SHARE = 0.25
 MORE_S = 3.0  # at most
-
-
-@dataclass(frozen=True)
-class WrongInputs:
-    """The inputs on which a candidate was wrong: a case, and the number of the set within it.
-
-    With `is_fault` an access of it is at fault, as checked mode on an emulator found: there the
-    outputs may be right, and elsewhere it may end the process, so that `has_outputs` is false.
-    """
-
-    case: str
-    number: int
-    is_fault: bool = False
-    has_outputs: bool = True  # that are wrong
 
 
 @dataclass
@@ -102,9 +82,8 @@ class RepairSearch:
         self.bench = judge  # where changes are tried
         self._judge = judge
         self._emulator = emulator
-        self._cases = FIRST_CASES  # of the next job
         # how the candidate does on the cases where it is wrong, without alternatives
-        self._alone: dict[str, CaseCheck] = {}
+        self.alone: dict[str, CaseCheck] = {}
 
     async def find(
         self,
@@ -126,7 +105,6 @@ class RepairSearch:
         began = self.clock()
 
         async def walked(wrong: Sequence[WrongInputs]) -> FoundRepairs:
-            self._cases = FIRST_CASES
             left = seconds - (self.clock() - began)
             walk = _Walk(self, candidate, wrong, left, progress, told)
             await walk.run()
@@ -155,7 +133,7 @@ class RepairSearch:
         first. Where there are none they are `wrong`, and the judge tries; a GPU launches in no
         time.
         """
-        self._alone = {}
+        self.alone = {}
         for bench in (self._emulator, self._judge):
             if bench is not None and bench.is_emulator:
                 self.bench = bench
@@ -194,83 +172,11 @@ class RepairSearch:
         cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
         if not cases:
             return []
-        report = await self.bench.device.run(_comparison(candidate, cases, wrong), _ignore)
+        report = await self.bench.device.run(comparison(candidate, cases, wrong), _ignore)
         if is_beside and self.clock() - began > SLOW_S * len(cases):
             return []
-        self._alone = {check.case: check for check in report.checks if is_wrong(check)}
-        return [replace(wrong, case=case) for case in self._alone]
-
-    async def launched(
-        self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs, until: float
-    ) -> LaunchedChanges:
-        """What the changes write for the wrong call, of those that are launched `until` then; none
-        is launched where one of them changes the kernel before it is chosen.
-        """
-        left = list(zip(compiled.changes, compiled.cases, strict=True))
-        found = LaunchedChanges()
-        was_doubtful = False
-        if self.bench.is_emulator and compiled.unchanged is not None:
-            unchanged = await self._unchanged(compiled, candidate, wrong)
-            if unchanged is None or not self._is_as_alone(unchanged, wrong):
-                return LaunchedChanges(is_spoiled=True)
-        while left and self.clock() < until:
-            tried = left[: self._cases]
-            first = () if compiled.unchanged is None else (compiled.unchanged,)
-            cases = (*first, *(case for _, case in tried))
-            job = _comparison(candidate, cases, wrong, compiled.built.code_digest, LAUNCH_S)
-            began = self.clock()
-            report = await self.bench.device.run(job, _ignore)
-            self._cases = _next_count(len(job.cases), self.clock() - began)
-            ended = _NUMBER.search(report.reason)
-            judged = 0 if ended and not report.checks else len(report.checks) - len(first)
-            if first and report.checks:
-                found.unchanged = report.checks[0]
-            found.checks += [
-                (change, check)
-                for (change, _), check in zip(tried, report.checks[len(first) :], strict=False)
-            ]
-            if judged >= len(tried):
-                left = left[len(tried) :]
-                continue
-            # one of them ended its process, and with it perhaps what was known of those before
-            position = int(ended[1]) - 1 - len(first) if ended and not report.checks else judged
-            if not 0 <= position < len(tried):
-                # the kernel as it is: once it may be what a change before left behind
-                if was_doubtful:
-                    return found
-                was_doubtful = True
-                continue
-            left = [*left[judged:position], *left[position + 1 :]]
-        return found
-
-    def _is_as_alone(self, unchanged: CaseCheck, wrong: WrongInputs) -> bool:
-        """Whether the kernel among alternatives does what it does without them; a fault may be
-        told of another place.
-        """
-        alone = None if wrong.is_fault else self._alone.get(unchanged.case)
-        return is_wrong(unchanged) if alone is None else is_as_wrong(alone, unchanged)
-
-    async def compare_with(
-        self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs
-    ) -> None:
-        """Takes what the kernel of a code without changes does for what it does without
-        alternatives: where its loops are not unrolled, a mistake may show itself otherwise.
-        """
-        unchanged = await self._unchanged(compiled, candidate, wrong)
-        if unchanged is not None:
-            self._alone[unchanged.case] = unchanged
-
-    async def _unchanged(
-        self, compiled: CompiledChanges, candidate: Candidate, wrong: WrongInputs
-    ) -> CaseCheck | None:
-        """Launches the kernel as it is once, without the limit of one launch: an emulator makes the
-        machine code of all changes then, and on a loaded machine that took the time of the first
-        change, which was blamed and with it all that share its code. None where it does not end.
-        """
-        assert compiled.unchanged is not None
-        job = _comparison(candidate, (compiled.unchanged,), wrong, compiled.built.code_digest)
-        report = await self.bench.device.run(job, _ignore)
-        return report.checks[0] if report.checks else None
+        self.alone = {check.case: check for check in report.checks if is_wrong(check)}
+        return [replace(wrong, case=case) for case in self.alone]
 
     async def wrong_elsewhere(self, changed: Candidate) -> str:
         """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
@@ -312,6 +218,7 @@ class _Walk:
         self._began = self._clock()
         self._ends = self._began + seconds
         self._compiler = self._compiler_of_case()
+        self._launches = ChangedLaunches(candidate, search.bench, search.alone, search.clock)
         self._refuted = 0  # on this case
         self._knows_plain_code = False
         self._queue = ChangeQueue(candidate, told, search.likes, search.only_likes)
@@ -366,7 +273,7 @@ class _Walk:
 
     async def _try(self, compiled: CompiledChanges) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""
-        launched = await self._search.launched(compiled, self._candidate, self._wrong, self._ends)
+        launched = await self._launches.launched(compiled, self._wrong, self._ends)
         if launched.is_spoiled:
             await self._know_plain_code()
             self._queue.split(compiled.changes)
@@ -390,7 +297,7 @@ class _Walk:
         self._knows_plain_code = True
         compiled = await self._compiler.together(())
         if compiled is not None:
-            await self._search.compare_with(compiled, self._candidate, self._wrong)
+            await self._launches.compare_with(compiled, self._wrong)
             self._compiler.discard(compiled)
 
     async def _verify(self, change: SourceChange) -> None:
@@ -406,46 +313,6 @@ class _Walk:
         self.found.changes.append(change)
         now = self._clock()
         self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
-
-
-def _comparison(
-    candidate: Candidate,
-    cases: tuple[CompiledCase, ...],
-    wrong: WrongInputs,
-    code_digest: str = "",
-    launch_s: float | None = None,
-) -> Job:
-    """The job that compares what each of `cases` writes for one input set; after a fault, of those
-    in which checked mode finds nothing.
-    """
-    return Job(
-        cases=cases,
-        tier=candidate.plan.precision,
-        candidate=code_digest,
-        checked=wrong.is_fault,
-        purpose=Purpose.outputs,
-        only_set=wrong.number,
-        launch_s=launch_s,
-    )
-
-
-def is_as_wrong(alone: CaseCheck, unchanged: CaseCheck) -> bool:
-    """Whether a kernel among alternatives to it does as it does when it is compiled alone."""
-    if not is_wrong(unchanged) or not alone.sets or not unchanged.sets:
-        return is_wrong(alone) == is_wrong(unchanged)
-    before, after = alone.sets[0], unchanged.sets[0]
-    return all(_is_near(getattr(before, name), getattr(after, name)) for name in _ERRORS)
-
-
-def _is_near(one: float, other: float) -> bool:
-    are_close = math.isclose(one, other, rel_tol=AS_WRONG, abs_tol=AS_WRONG)
-    return are_close or (math.isnan(one) and math.isnan(other))
-
-
-def _next_count(launches: int, seconds: float) -> int:
-    """The changes of the next job, so that it takes about JOB_S."""
-    fitting = int(JOB_S * launches / seconds) if seconds > 0 else MOST_CASES
-    return max(1, min(fitting, MOST_CASES))
 
 
 def _ignore(_: str) -> None:

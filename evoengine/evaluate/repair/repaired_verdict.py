@@ -8,7 +8,8 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import EvoError
 from evoengine.evaluate.hidden_case import HIDDEN_CASE
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
+from evoengine.evaluate.repair.repair_search import RepairSearch
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs
 from evoengine.protocols import Progress
 from evoengine.records import DiagnosisKind, Forensics, Status, Verdict
 

@@ -14,18 +14,13 @@ from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.change_queue import ChangeQueue
+from evoengine.evaluate.repair.changed_launches import ChangedLaunches, _next_count, is_as_wrong
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.repair_search import (
-    MOST_REFUTED,
-    FoundRepairs,
-    RepairSearch,
-    WrongInputs,
-    _next_count,
-    is_as_wrong,
-)
+from evoengine.evaluate.repair.repair_search import MOST_REFUTED, FoundRepairs, RepairSearch
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
 from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs
 from evoengine.protocols import Device, Job, Progress, Report
 from evoengine.records import CaseCheck, Status
 from evoengine.task.load import load_task
@@ -339,13 +334,11 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
         try:
             verdict = await executor.evaluate(candidate, lambda _: None)
             limits = limits_of_arch("sm_89")
-            search = RepairSearch(Workbench(executor.compiler, executor.device), limits)
+            launches = ChangedLaunches(candidate, Workbench(executor.compiler, executor.device), {})
             compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
             compiled = await compiler.together(together)
             assert compiled is not None
-            launched = await search.launched(
-                compiled, candidate, WrongInputs("small", 0), float("inf")
-            )
+            launched = await launches.launched(compiled, WrongInputs("small", 0), float("inf"))
             return verdict.status, launched.right_ones
         finally:
             await executor.close()
@@ -377,16 +370,14 @@ def test_changes_that_share_code_with_one_that_spoils_it_are_tried_without_it(
     async def run() -> tuple[list[SourceChange], list[SourceChange]]:
         executor = await started(tmp_path)
         limits = limits_of_arch("sm_89")
-        search = RepairSearch(Workbench(executor.compiler, executor.device), limits)
+        launches = ChangedLaunches(candidate, Workbench(executor.compiler, executor.device), {})
         compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
         right: list[SourceChange] = []
         try:
             while isinstance(taken := queue.taken(), list) and len(taken) < 4:
                 compiled = await compiler.together(taken)
                 assert compiled is not None
-                launched = await search.launched(
-                    compiled, candidate, WrongInputs("small", 0), float("inf")
-                )
+                launched = await launches.launched(compiled, WrongInputs("small", 0), float("inf"))
                 if launched.is_spoiled:
                     assert spoils in compiled.changes and not launched.checks
                     queue.split(compiled.changes)

@@ -12,9 +12,10 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.kinds.difference_changes import AS_A_LIKE_KERNEL, difference_changes
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs, RepairSearch, WrongInputs
+from evoengine.evaluate.repair.repair_search import FoundRepairs, RepairSearch
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs
 from evoengine.protocols import SearchBar
 from evoengine.records import DiagnosisKind, Verdict
 from tests.evaluate.kept_fork_server import kept

@@ -19,10 +19,11 @@ from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
+from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
 from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs
 from evoengine.records import DiagnosisKind, Status, Verdict
 from evoengine.search.make_executor import make_executor
 

@@ -14,9 +14,10 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import WorkerError
 from evoengine.evaluate.hidden_case import HIDDEN_CASE
-from evoengine.evaluate.repair.repair_search import RepairSearch, WrongInputs
+from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
 from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs
 from evoengine.protocols import Progress
 from evoengine.records import (
     CaseCheck,
