@@ -44,6 +44,7 @@ MANIFESTS = {
         "bugs_seventeenth",
         "bugs_eighteenth",
         "bugs_nineteenth",
+        "bugs_twentieth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -114,6 +115,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_seventeenth", 40, 3, 5),
         ("bugs_eighteenth", 40, 3, 5),
         ("bugs_nineteenth", 40, 3, 0),
+        ("bugs_twentieth", 38, 2, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
