@@ -4,6 +4,8 @@ bar.red.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from evoengine.emulator.analyse.lane_variance import UNIFORM
 from evoengine.emulator.emulator_errors import PtxError
 from evoengine.emulator.lower.context import LoweringContext
@@ -23,17 +25,45 @@ def arrive(cx: LoweringContext, instruction: Instruction, mask: str) -> None:
         site = ("i32", str(cx.site(instruction)))
         cx.ir.call("void", "ev_check_wait", ("ptr", "%checker"), ("i32", "%warp_index"), site)
     operands = _number_and_count(instruction)
-    index = _barrier_index(cx, operands[0])
-    _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, index), mask)
     count = cx.scalar(operands[1], 32) if len(operands) > 1 else "0"
     if count is None:
         raise cx.unsupported("a barrier whose count differs between lanes")
+    number = cx.scalar(operands[0], 32)
+    if number is None and not instruction.has("red"):
+        _arrive_at_each(cx, operands[0], count, mask)
+        return
+    index = _barrier_index(cx, operands[0])
+    _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, index), mask)
     cx.ir.do(f"store i32 {count}, ptr {_item(cx, WarpRecord.expected.offset, index)}")
     if instruction.has("red"):
         predicate = cx.read(instruction.operands[-1], 1)
         bits = cx.ir.get(f"bitcast <{LANES} x i1> {cx.as_vector(predicate)} to i32")
         voted = cx.ir.get(f"and i32 {bits}, {mask}")
         _add_lanes(cx, _item(cx, WarpRecord.voted.offset, index), voted)
+
+
+def _arrive_at_each(cx: LoweringContext, number: Operand, count: str, mask: str) -> None:
+    """Each lane waits at the barrier that it names."""
+    for barrier, lanes in lanes_by_number(cx, number, mask):
+        _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, str(barrier)), lanes)
+        expected = _item(cx, WarpRecord.expected.offset, str(barrier))
+        before = cx.ir.get(f"load i32, ptr {expected}")
+        here = cx.ir.get(f"icmp ne i32 {lanes}, 0")
+        after = cx.ir.get(f"select i1 {here}, i32 {count}, i32 {before}")
+        cx.ir.do(f"store i32 {after}, ptr {expected}")
+
+
+def lanes_by_number(cx: LoweringContext, number: Operand, mask: str) -> Iterator[tuple[int, str]]:
+    """Each barrier with those lanes of the i32 `mask` that name it: a number that is loaded may
+    differ between lanes, as far as can be known before the kernel runs.
+    """
+    numbers = cx.as_vector(cx.read(number, 32))
+    kept = cx.ir.get(f"and <{LANES} x i32> {numbers}, {cx.ir.splat(str(BARRIERS - 1), 'i32')}")
+    for barrier in range(BARRIERS):
+        own = cx.ir.splat(str(barrier), "i32")
+        same = cx.ir.get(f"icmp eq <{LANES} x i32> {kept}, {own}")
+        bits = cx.ir.get(f"bitcast <{LANES} x i1> {same} to i32")
+        yield barrier, cx.ir.get(f"and i32 {bits}, {mask}")
 
 
 def write_barrier_result(cx: LoweringContext, instruction: Instruction) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evoengine.emulator.analyse.uniformity import UNIFORM, VARYING
+from evoengine.emulator.lower.barrier import lanes_by_number
 from evoengine.emulator.lower.context import IOTA, LoweringContext, Value
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Pair
@@ -166,23 +167,32 @@ def warp_barrier(cx: LoweringContext, instruction: Instruction) -> None:
 
 def _arrive(cx: LoweringContext, instruction: Instruction) -> None:
     """bar.arrive number, threads: recorded in the warp, for the driver to count."""
+    operand, threads_operand = instruction.operands
+    number, threads = cx.scalar(operand, 32), cx.scalar(threads_operand, 32)
+    if threads is None:
+        raise cx.unsupported("a barrier whose count differs between lanes")
+    if number is not None:
+        place = cx.ir.get(f"and i32 {number}, {BARRIERS - 1}")
+        _pass(cx, place, threads, cx.mask_bits)
+        return
+    for barrier, lanes in lanes_by_number(cx, operand, cx.mask_bits):
+        _pass(cx, str(barrier), threads, lanes)
+
+
+def _pass(cx: LoweringContext, barrier: str, threads: str, lanes: str) -> None:
+    """Records that `lanes`, if there are any, pass a barrier for so many threads."""
     ir = cx.ir
-    number, threads = (cx.scalar(operand, 32) for operand in instruction.operands)
-    if number is None or threads is None:
-        raise cx.unsupported("a barrier whose number or count differs between lanes")
-    place = ir.get(f"zext i32 {ir.get(f'and i32 {number}, {BARRIERS - 1}')} to i64")
-    with cx.only_if(ir.get(f"icmp ne i32 {cx.mask_bits}, 0")):
-        for field, value in ((WarpRecord.passed, cx.mask_bits), (WarpRecord.expected, threads)):
+    with cx.only_if(ir.get(f"icmp ne i32 {lanes}, 0")):
+        for field, value in ((WarpRecord.passed, lanes), (WarpRecord.expected, threads)):
             fields = ir.get(f"getelementptr i8, ptr %warp, i64 {field.offset}")
-            ir.do(
-                f"store i32 {value}, ptr {ir.get(f'getelementptr i32, ptr {fields}, i64 {place}')}"
-            )
+            item = ir.get(f"getelementptr i32, ptr {fields}, i32 {barrier}")
+            ir.do(f"store i32 {value}, ptr {item}")
         if cx.checked:
             ir.call(
                 "void",
                 "ev_check_arrive",
                 ("ptr", "%checker"),
-                ("i32", ir.get(f"trunc i64 {place} to i32")),
+                ("i32", barrier),
                 ("i32", "%warp_index"),
             )
 

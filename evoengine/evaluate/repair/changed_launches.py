@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.device.worker_device import EMULATED_TIMES
 from evoengine.evaluate.repair.change_queue import LaunchedChanges
 from evoengine.evaluate.repair.cheap_case import is_wrong
 from evoengine.evaluate.repair.repair_job import CompiledChanges
@@ -17,6 +18,7 @@ from evoengine.records import CaseCheck
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
 LAUNCH_S = 1.0  # of one change on a GPU, loading included: honest ones take milliseconds
+MOST_S = 4.0  # of the kernel as it is, as a GPU's: an emulator may take EMULATED_TIMES as long
 JOB_S = 2.0  # that a job may take, judged by the one before
 AS_WRONG = 0.02  # sums of another compilation may be rounded elsewhere
 _ERRORS = ("rel_rmse", "failing_share", "nan_count")
@@ -50,7 +52,7 @@ class ChangedLaunches:
         found = LaunchedChanges()
         was_doubtful = False
         if self._bench.is_emulator and compiled.unchanged is not None:
-            unchanged = await self._unchanged(compiled, wrong)
+            unchanged = await self._unchanged(compiled, wrong, until)
             if unchanged is None or not self._is_as_alone(unchanged, wrong):
                 return LaunchedChanges(is_spoiled=True)
         while left and self._clock() < until:
@@ -90,21 +92,27 @@ class ChangedLaunches:
         alone = None if wrong.is_fault else self._alone.get(unchanged.case)
         return is_wrong(unchanged) if alone is None else is_as_wrong(alone, unchanged)
 
-    async def compare_with(self, compiled: CompiledChanges, wrong: WrongInputs) -> None:
+    async def compare_with(
+        self, compiled: CompiledChanges, wrong: WrongInputs, until: float
+    ) -> None:
         """Takes what the kernel of a code without changes does for what it does without
         alternatives: where its loops are not unrolled, a mistake may show itself otherwise.
         """
-        unchanged = await self._unchanged(compiled, wrong)
+        unchanged = await self._unchanged(compiled, wrong, until)
         if unchanged is not None:
             self._alone[unchanged.case] = unchanged
 
-    async def _unchanged(self, compiled: CompiledChanges, wrong: WrongInputs) -> CaseCheck | None:
-        """Launches the kernel as it is once, without the limit of one launch: an emulator makes the
+    async def _unchanged(
+        self, compiled: CompiledChanges, wrong: WrongInputs, until: float
+    ) -> CaseCheck | None:
+        """Launches the kernel as it is once, with all the time that is left: an emulator makes the
         machine code of all changes then, and on a loaded machine that took the time of the first
         change, which was blamed and with it all that share its code. None where it does not end.
         """
         assert compiled.unchanged is not None
-        job = comparison(self._candidate, (compiled.unchanged,), wrong, compiled.built.code_digest)
+        left_s = max(LAUNCH_S, (until - self._clock()) / EMULATED_TIMES)
+        cases, digest = (compiled.unchanged,), compiled.built.code_digest
+        job = comparison(self._candidate, cases, wrong, digest, min(left_s, MOST_S))
         report = await self._bench.device.run(job, _ignore)
         return report.checks[0] if report.checks else None
 

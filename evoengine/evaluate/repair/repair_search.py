@@ -297,7 +297,7 @@ class _Walk:
         self._knows_plain_code = True
         compiled = await self._compiler.together(())
         if compiled is not None:
-            await self._launches.compare_with(compiled, self._wrong)
+            await self._launches.compare_with(compiled, self._wrong, self._ends)
             self._compiler.discard(compiled)
 
     async def _verify(self, change: SourceChange) -> None:

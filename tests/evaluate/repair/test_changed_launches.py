@@ -13,8 +13,13 @@ from evoengine.errors import WorkerError
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.change_order import kernel_code
-from evoengine.evaluate.repair.change_queue import ChangeQueue
-from evoengine.evaluate.repair.changed_launches import ChangedLaunches, _next_count, is_as_wrong
+from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
+from evoengine.evaluate.repair.changed_launches import (
+    LAUNCH_S,
+    ChangedLaunches,
+    _next_count,
+    is_as_wrong,
+)
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
 from evoengine.evaluate.repair.repair_search import MOST_REFUTED, FoundRepairs, RepairSearch
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -84,7 +89,8 @@ class SlowMachineCode:
         self._ready: set[str] = set()
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
-        if job.candidate not in self._ready and job.launch_s is not None:
+        is_short = job.launch_s is not None and job.launch_s <= LAUNCH_S
+        if job.candidate not in self._ready and is_short:
             reason = "checking small, change 1 took longer than 16 s"
             return Report(status=Status.timeout, reason=reason)
         self._ready.add(job.candidate)
@@ -319,6 +325,40 @@ def test_when_time_is_up_what_was_found_is_enough(tmp_path: Path) -> None:
 def test_a_slow_first_launch_of_a_code_costs_none_of_its_changes(tmp_path: Path) -> None:
     found, _ = found_on(SlowMachineCode, tmp_path)
     assert "2" in [change.new for change in found.changes]
+
+
+class Endless:
+    """A device that notes how long the kernel as it is may take, and says that it did not end."""
+
+    def __init__(self, device: Device) -> None:
+        self.seconds: list[float | None] = []
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        self.seconds.append(job.launch_s)
+        return Report(status=Status.timeout, reason="checking small, change 1 took too long")
+
+
+def test_a_kernel_that_an_alternative_makes_endless_takes_no_more_than_the_time_that_is_left(
+    tmp_path: Path,
+) -> None:
+    async def run() -> tuple[LaunchedChanges, list[float | None]]:
+        executor = await started(tmp_path)
+        device = Endless(executor.device)
+        try:
+            candidate = kernel_file.parse(KERNEL)
+            limits = limits_of_arch("sm_89")
+            compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
+            compiled = await compiler.together(())
+            assert compiled is not None
+            bench = Workbench(executor.compiler, device)
+            launches = ChangedLaunches(candidate, bench, {}, clock=lambda: 100.0)
+            return await launches.launched(compiled, WrongInputs("small", 0), 132.0), device.seconds
+        finally:
+            await executor.close()
+
+    launched, seconds = kept().run(run())
+    assert launched.is_spoiled
+    assert seconds == [2.0], "an emulator may take 16 times as long as a GPU"
 
 
 @pytest.mark.timeout(120)

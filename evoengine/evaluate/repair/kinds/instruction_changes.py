@@ -1,4 +1,6 @@
-"""Instructions that are written out in asm: their types, and whether they transpose."""
+"""Instructions that are written out in asm: their types, and whether they transpose; the selectors
+of __byte_perm.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ _TYPES = {
     "s32": ("u32",),
     "u32": ("s32",),
 }
+_SELECTORS = ("0x5410", "0x7632", "0x3210", "0x7654", "0x6420", "0x7531", "0x1032", "0x0123")
 _BOTH = frozenset(("f16", "bf16", "f16x2", "bf16x2"))  # operands have one type of these
 TYPE = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(_TYPES, key=len, reverse=True))})\b")
 _NAME = re.compile(r"(?:mma|wmma|cvt|ldmatrix|add|mul|fma|max|min|dp4a)\S*")
@@ -31,6 +34,7 @@ def instruction_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Every statement of asm with other types, transposed or not: the whole of it, because
     a text of asm cannot be chosen while the kernel runs.
     """
+    yield from _selectors(code)
     for position, token in enumerate(code.tokens.tokens):
         if token.kind != "string" or not code.function_places[position]:
             continue
@@ -38,6 +42,19 @@ def instruction_changes(code: KernelCode) -> Iterator[SourceChange]:
         for text, kind in _others(token.text):
             new = code.tokens.rewritten(first, last, [(position, position, text)])
             yield code.replaced(first, last, new, kind)
+
+
+def _selectors(code: KernelCode) -> Iterator[SourceChange]:
+    """`__byte_perm(a, b, 0x7654)` with another usual selector: halves, low or high ones of both,
+    bytes in another order.
+    """
+    for place in range(1, len(code.tokens)):
+        if code.tokens.text(place - 1) != "__byte_perm" or place not in code.tokens.partners:
+            continue
+        for first, last in code.extents.arguments(place)[2:3]:
+            for selector in _SELECTORS:
+                if code.tokens.text(last).lower() != selector:
+                    yield code.replaced(first, last, selector, "bytes that are chosen")
 
 
 def _others(text: str) -> Iterator[tuple[str, str]]:

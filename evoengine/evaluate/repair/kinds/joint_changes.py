@@ -33,6 +33,8 @@ def joint_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _reduced_twice(code)
     yield from _shared_loops(code)
     yield from _lanes_without(code)
+    yield from _lanes_that_keep(code)
+    yield from _members(code)
     yield from _second_group(code)
 
 
@@ -221,6 +223,56 @@ def _lanes_without(code: KernelCode) -> Iterator[SourceChange]:
         if length != "32" and re.search(r"lane|thread|\bt\b", name):
             new = f"{name} < {length} ? {tokens.source(array, last + 1)} : {rest}"
             yield code.replaced(array, last + 1, new, "lanes without a part")
+
+
+def _lanes_that_keep(code: KernelCode) -> Iterator[SourceChange]:
+    """`if (lane < WARPS) value = parts[lane]` made `value = lane < WARPS ? parts[lane] : 0`, before
+    lanes are joined.
+    """
+    tokens = code.tokens
+    if "__shfl" not in tokens.code:
+        return
+    for first, last in code.statements:
+        source = tokens.source(first, last)
+        found = re.fullmatch(r"(\w+) = ([^;=]+);", source)
+        is_guarded = tokens.text(first - 1) == ")" and first - 1 in tokens.partners
+        if found is None or not is_guarded or tokens.text(last + 1) == "else":
+            continue
+        opening = tokens.partners[first - 1]
+        condition = tokens.source(opening + 1, first - 2)
+        if tokens.text(opening - 1) == "if" and re.search(r"\blane|threadIdx", condition):
+            name, value = found.groups()
+            new = f"{name} = {condition} ? {value} : decltype({name})();"
+            yield code.replaced(opening - 1, last, new, "lanes without a part that keep theirs")
+
+
+def _members(code: KernelCode) -> Iterator[SourceChange]:
+    """`delta * o.count` made `delta * count` in a function of what has a count itself, and the
+    other way round.
+    """
+    tokens = code.tokens
+    for first, last in code.statements:
+        places = [at for at in range(first + 1, last) if tokens.kind(at) == "name"]
+        others = {tokens.text(at - 2) for at in places if tokens.text(at - 1) == "."}
+        for at in places:
+            name, is_other = tokens.text(at), tokens.text(at - 1) == "."
+            bare = re.search(rf"(?<![\w.]){name}\b(?! *\()", _around(code, first))
+            both = re.search(rf"\w\.{name}\b", _around(code, first))
+            if bare is None or both is None:
+                continue
+            if is_other:
+                yield code.replaced(at - 2, at, name, "member of the other object")
+            else:
+                for other in others:
+                    yield code.replaced(at, at, f"{other}.{name}", "member of the other object")
+
+
+def _around(code: KernelCode, place: int) -> str:
+    """The text of the block in which a token stands."""
+    opening = code.tokens.enclosing[place]
+    if opening < 0 or opening not in code.tokens.partners:
+        return ""
+    return code.tokens.source(opening, code.tokens.partners[opening])
 
 
 def _second_group(code: KernelCode) -> Iterator[SourceChange]:

@@ -133,7 +133,8 @@ def _grid_names(code: KernelCode, first: int, last: int) -> Iterator[SourceChang
     name, axis = tokens.text(first), tokens.text(last)
     for other in "xyz":
         if other != axis:
-            yield code.replaced(last, last, other, "axis of the grid")
+            kind = "axis of the grid's size" if name == "gridDim" else "axis of the grid"
+            yield code.replaced(last, last, other, kind)
     for grid in _GRID_NAMES:
         if grid != name:
             yield code.replaced(first, first, grid, "block for thread")

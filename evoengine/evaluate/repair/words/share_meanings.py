@@ -75,6 +75,18 @@ SHARE_WORDS = {
         "lane 0 alone has the whole sum behind the shuffles, and it is not broadcast: the other"
         " lanes use their own, incomplete one, in"
     ),
+    "bytes that are chosen": (
+        "the selector of __byte_perm takes other bytes than are meant: those (the halves) of the"
+        " other operand, or in another order, in"
+    ),
+    "member of the other object": (
+        "the member (count, mean) of the other one of two that are merged is used, where its own is"
+        " meant, or the other way round, in"
+    ),
+    "lanes without a part that keep theirs": (
+        "lanes beyond the number of parts (warps) keep their own old value, where it must be zero"
+        " (neutral): it is added to the sum of all once more, in"
+    ),
     "row of the step of a loop": (
         "the step of the loop is missing from the row (the address) of a fragment: each step reads"
         " the same rows (those of the first one) again, in"
