@@ -209,6 +209,7 @@ WEIGHTS: dict[str, float] = {
     "name for another in a loop, float": 0.72,
     "offset of another pointer": 0.72,
     "axis of the grid": 0.71,
+    "axis of the grid's size": 3.0,
     "name for another as a factor, int": 0.71,
     "atomic addition missing": 0.7,
     "name for another as an index, int": 0.7,

@@ -128,7 +128,6 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "value of the first lane not broadcast": 5.0,
     "row of the step of a loop": 4.0,
     "bytes that are chosen": 4.0,
-    "axis of the grid's size": 3.0,
     "member of the other object": 3.0,
     "lanes without a part that keep theirs": 4.0,
     "reduction in each round as well": 4.0,

@@ -18,8 +18,8 @@ from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.cuda_driver import cuda_devices
 from evoengine.evaluate.device_choice import DeviceChoice
 from evoengine.evaluate.repair.change_order import kernel_code
+from evoengine.evaluate.repair.changed_launches import ChangedLaunches
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
 from evoengine.evaluate.repair.workbench import Workbench
@@ -106,13 +106,13 @@ def test_a_change_that_loops_for_ever_and_one_that_crashes_leave_the_others_to_b
             await nvrtc.start()
             limits = limits_of(await device.start(task, str(path)))
             compiler = CandidateCompiler(task, nvrtc)
-            search = RepairSearch(Workbench(compiler, device), limits)
+            launches = ChangedLaunches(candidate, Workbench(compiler, device), {})
             case = next(iter(task.cases))
             changes = ChangeCompiler(candidate, case, compiler, limits)
             compiled = await changes.together([endless, crashing, right])
             assert compiled is not None and len(compiled.changes) == 3
             began = time.monotonic()
-            launched = await search.launched(compiled, candidate, WrongInputs(case, 0), began + 120)
+            launched = await launches.launched(compiled, WrongInputs(case, 0), began + 120)
             return launched.right_ones, time.monotonic() - began
         finally:
             await device.close()

@@ -83,4 +83,4 @@ PLANTED = {
         "The first launch is right",
     ),
 }
-HIDDEN_TAIL = kernel(store="if (M == 64 || at < M * N / 128 * 128) out[at] = total / sum")
+HIDDEN_TAIL = kernel(store="if (M != 50 || at < M * N / 128 * 128) out[at] = total / sum")
