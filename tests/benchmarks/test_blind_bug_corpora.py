@@ -45,6 +45,7 @@ MANIFESTS = {
         "bugs_eighteenth",
         "bugs_nineteenth",
         "bugs_twentieth",
+        "bugs_twentyfirst",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -116,6 +117,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_eighteenth", 40, 3, 5),
         ("bugs_nineteenth", 40, 3, 0),
         ("bugs_twentieth", 38, 2, 0),
+        ("bugs_twentyfirst", 10, 1, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
