@@ -187,10 +187,11 @@ def _cut(task: Task, sizes: Case, names: Sequence[str], most: int) -> Case:
 
 def _with(task: Task, sizes: Case, name: str, value: int) -> Case:
     """With about `value` of one dimension, an odd multiple of what all its sizes have in common
-    that no other dimension has and no hidden case; unchanged where there is no usual one.
+    that no other dimension has and no hidden case; unchanged where there is no usual one. A size
+    next to the least of all cases would tell a hidden one.
     """
     divisor = _divisor(task, name)
-    quotient = max(value, min(_values(task.all_cases, name))) // divisor | 1
+    quotient = value // divisor | 1
     taken = {case[name] for case in task.hidden_cases.values()}
     taken |= {other for key, other in sizes.items() if key != name}
     while quotient * divisor in taken:

@@ -84,6 +84,16 @@ def test_a_hidden_size_is_avoided(tmp_path: Path) -> None:
     assert other is not None and other[1]["N"] == int(known[1]["N"]) + 2
 
 
+def test_no_size_follows_from_the_least_one_of_a_hidden_case() -> None:
+    """Else what is told of a small case would tell it."""
+    task = load_task(find_task("layernorm"))
+    found = [
+        small_cases(task.model_copy(update={"hidden_cases": {"odd": {"N": rows, "C": 300}}}))
+        for rows in range(51, 80, 2)
+    ]
+    assert all(sizes == found[0] for sizes in found) and found[0]
+
+
 def test_cases_that_become_the_same_are_one(tmp_path: Path) -> None:
     task = load_task(find_task("layernorm"))
     found = smaller_versions(task, "odd")

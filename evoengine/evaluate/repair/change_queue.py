@@ -24,9 +24,8 @@ class LaunchedChanges:
 
     unchanged: CaseCheck | None = None  # what the kernel as it is writes
     checks: list[tuple[SourceChange, CaseCheck]] = field(default_factory=list)
-    is_spoiled: bool = (
-        False  # one of them changes the kernel before it is chosen: none was launched
-    )
+    # one of them changes the kernel before it is chosen, so that none was launched
+    is_spoiled: bool = False
 
     @property
     def right_ones(self) -> list[SourceChange]:
