@@ -81,8 +81,8 @@ class CandidateCompiler:
     async def _told_in_the_open(
         self, refusal: Verdict, candidate: Candidate, limits: DeviceLimits
     ) -> Verdict:
-        """`refusal`; of one in a hidden case, of which no more may be said, that of a small case
-        with the same status, where there is one.
+        """`refusal`; of one in a hidden case, of which no more may be said, with a small case where
+        the same happens. Not with the compiler's words: a candidate chooses what they show.
         """
         if HIDDEN_CASE not in refusal.reason:
             return refusal
@@ -94,10 +94,9 @@ class CandidateCompiler:
             except CandidateError:  # nobody has asked it to serve this case
                 continue
             except CandidateRefused as refused:
-                found = refused.verdict
-                if found.status is refusal.status:
-                    where = f"{refusal.reason}; for {_described(plan)}: {found.reason}"
-                    return refusal.model_copy(update={"reason": where, "detail": found.detail})
+                if refused.verdict.status is refusal.status:
+                    where = f"{refusal.reason}; the same for {case}"
+                    return refusal.model_copy(update={"reason": where})
         return refusal
 
     async def compile_small(
@@ -271,12 +270,6 @@ def _small_cases(task: Task) -> Iterator[str]:
         for name, it in versions(task, case).items()
     }
     return iter(sorted(sizes, key=lambda name: sizes[name]))
-
-
-def _described(plan: CasePlan) -> str:
-    """A case, and which macros are zero there: most often those are why."""
-    zeros = [f"{name}=0" for name, value in plan.macros.items() if str(value) == "0"]
-    return f"{plan.case}, where {', '.join(zeros)}" if zeros else plan.case
 
 
 def _only_hidden(plans: list[CasePlan]) -> frozenset[str]:

@@ -362,8 +362,6 @@ def test_what_does_not_compile_in_a_hidden_case_is_told_of_a_small_one() -> None
     refusal = asyncio.run(run())
     assert refusal is not None and refusal.status is Status.compile_error
     assert re.fullmatch(
-        r"does not compile in a hidden case; for \w+ with N=41, C=81:"
-        r" packed_rows.cu\(15\): error: the size of an array must be greater than zero",
-        refusal.reason,
+        r"does not compile in a hidden case; the same for \w+ with N=41, C=81", refusal.reason
     )
-    assert "with PACKS=0" in refusal.detail
+    assert refusal.detail == "", "a candidate chooses what a compiler's words show"
