@@ -8,10 +8,9 @@ spills.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 
 from pydantic import ValidationError
 
@@ -86,7 +85,7 @@ class CandidateCompiler:
         """
         if HIDDEN_CASE not in refusal.reason:
             return refusal
-        for case in islice(_small_cases(self.task), MOST_SMALL):
+        for case in _small_cases(self.task)[:MOST_SMALL]:
             try:
                 plan = bind(candidate, self.task, case, limits)
                 started = self._start(self.nvrtc or self.clang, candidate, [plan], limits.arch)
@@ -262,14 +261,14 @@ def compiler_file_name(candidate: Candidate) -> str:
     return f"{candidate.plan.name}.cu"
 
 
-def _small_cases(task: Task) -> Iterator[str]:
+def _small_cases(task: Task) -> list[str]:
     """Small versions of the shown cases, the smallest first."""
     sizes = {
         name: task.most_elements(it)
         for case in task.cases
         for name, it in versions(task, case).items()
     }
-    return iter(sorted(sizes, key=lambda name: sizes[name]))
+    return sorted(sizes, key=lambda name: sizes[name])
 
 
 def _only_hidden(plans: list[CasePlan]) -> frozenset[str]:

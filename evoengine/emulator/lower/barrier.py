@@ -28,42 +28,35 @@ def arrive(cx: LoweringContext, instruction: Instruction, mask: str) -> None:
     count = cx.scalar(operands[1], 32) if len(operands) > 1 else "0"
     if count is None:
         raise cx.unsupported("a barrier whose count differs between lanes")
-    number = cx.scalar(operands[0], 32)
-    if number is None and not instruction.has("red"):
-        _arrive_at_each(cx, operands[0], count, mask)
-        return
-    index = _barrier_index(cx, operands[0])
-    _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, index), mask)
-    cx.ir.do(f"store i32 {count}, ptr {_item(cx, WarpRecord.expected.offset, index)}")
+    for barrier, lanes in lanes_by_number(cx, operands[0], mask):
+        _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, barrier), lanes)
+        expected = _item(cx, WarpRecord.expected.offset, barrier)
+        before = cx.ir.get(f"load i32, ptr {expected}")
+        here = cx.ir.get(f"icmp ne i32 {lanes}, 0")
+        after = cx.ir.get(f"select i1 {here}, i32 {count}, i32 {before}")
+        cx.ir.do(f"store i32 {after}, ptr {expected}")
     if instruction.has("red"):
+        index = _barrier_index(cx, operands[0])
         predicate = cx.read(instruction.operands[-1], 1)
         bits = cx.ir.get(f"bitcast <{LANES} x i1> {cx.as_vector(predicate)} to i32")
         voted = cx.ir.get(f"and i32 {bits}, {mask}")
         _add_lanes(cx, _item(cx, WarpRecord.voted.offset, index), voted)
 
 
-def _arrive_at_each(cx: LoweringContext, number: Operand, count: str, mask: str) -> None:
-    """Each lane waits at the barrier that it names."""
-    for barrier, lanes in lanes_by_number(cx, number, mask):
-        _add_lanes(cx, _item(cx, WarpRecord.arrived.offset, str(barrier)), lanes)
-        expected = _item(cx, WarpRecord.expected.offset, str(barrier))
-        before = cx.ir.get(f"load i32, ptr {expected}")
-        here = cx.ir.get(f"icmp ne i32 {lanes}, 0")
-        after = cx.ir.get(f"select i1 {here}, i32 {count}, i32 {before}")
-        cx.ir.do(f"store i32 {after}, ptr {expected}")
-
-
-def lanes_by_number(cx: LoweringContext, number: Operand, mask: str) -> Iterator[tuple[int, str]]:
-    """Each barrier with those lanes of the i32 `mask` that name it: a number that is loaded may
-    differ between lanes, as far as can be known before the kernel runs.
+def lanes_by_number(cx: LoweringContext, number: Operand, mask: str) -> Iterator[tuple[str, str]]:
+    """Each barrier that may be named with those lanes of the i32 `mask` that name it: one that is
+    loaded may differ between lanes, as far as can be known before the kernel runs.
     """
+    if cx.scalar(number, 32) is not None:
+        yield _barrier_index(cx, number), mask
+        return
     numbers = cx.as_vector(cx.read(number, 32))
     kept = cx.ir.get(f"and <{LANES} x i32> {numbers}, {cx.ir.splat(str(BARRIERS - 1), 'i32')}")
     for barrier in range(BARRIERS):
         own = cx.ir.splat(str(barrier), "i32")
         same = cx.ir.get(f"icmp eq <{LANES} x i32> {kept}, {own}")
         bits = cx.ir.get(f"bitcast <{LANES} x i1> {same} to i32")
-        yield barrier, cx.ir.get(f"and i32 {bits}, {mask}")
+        yield str(barrier), cx.ir.get(f"and i32 {bits}, {mask}")
 
 
 def write_barrier_result(cx: LoweringContext, instruction: Instruction) -> None:

@@ -9,7 +9,7 @@ from evoengine.emulator.lower.barrier import lanes_by_number
 from evoengine.emulator.lower.context import IOTA, LoweringContext, Value
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.ptx.syntax import TYPE_BITS, Instruction, Pair
-from evoengine.emulator.run.abi import BARRIERS, WarpRecord
+from evoengine.emulator.run.abi import WarpRecord
 
 # the third operand of a shuffle over the whole warp
 FULL_SEGMENT = {
@@ -167,16 +167,12 @@ def warp_barrier(cx: LoweringContext, instruction: Instruction) -> None:
 
 def _arrive(cx: LoweringContext, instruction: Instruction) -> None:
     """bar.arrive number, threads: recorded in the warp, for the driver to count."""
-    operand, threads_operand = instruction.operands
-    number, threads = cx.scalar(operand, 32), cx.scalar(threads_operand, 32)
+    number, count = instruction.operands
+    threads = cx.scalar(count, 32)
     if threads is None:
         raise cx.unsupported("a barrier whose count differs between lanes")
-    if number is not None:
-        place = cx.ir.get(f"and i32 {number}, {BARRIERS - 1}")
-        _pass(cx, place, threads, cx.mask_bits)
-        return
-    for barrier, lanes in lanes_by_number(cx, operand, cx.mask_bits):
-        _pass(cx, str(barrier), threads, lanes)
+    for barrier, lanes in lanes_by_number(cx, number, cx.mask_bits):
+        _pass(cx, barrier, threads, lanes)
 
 
 def _pass(cx: LoweringContext, barrier: str, threads: str, lanes: str) -> None:

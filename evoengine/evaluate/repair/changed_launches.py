@@ -61,7 +61,7 @@ class ChangedLaunches:
             cases = (*first, *(case for _, case in tried))
             job = comparison(self._candidate, cases, wrong, compiled.built.code_digest, LAUNCH_S)
             began = self._clock()
-            report = await self._bench.device.run(job, _ignore)
+            report = await self._bench.device.run(job, ignore)
             self._cases = _next_count(len(job.cases), self._clock() - began)
             ended = _NUMBER.search(report.reason)
             judged = 0 if ended and not report.checks else len(report.checks) - len(first)
@@ -113,7 +113,7 @@ class ChangedLaunches:
         left_s = max(LAUNCH_S, (until - self._clock()) / EMULATED_TIMES)
         cases, digest = (compiled.unchanged,), compiled.built.code_digest
         job = comparison(self._candidate, cases, wrong, digest, min(left_s, MOST_S))
-        report = await self._bench.device.run(job, _ignore)
+        report = await self._bench.device.run(job, ignore)
         return report.checks[0] if report.checks else None
 
 
@@ -136,5 +136,5 @@ def _next_count(launches: int, seconds: float) -> int:
     return max(1, min(fitting, MOST_CASES))
 
 
-def _ignore(_: str) -> None:
+def ignore(_: str) -> None:
     """Drops the progress of single kernels."""

@@ -16,7 +16,7 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.repair.change_queue import ChangeQueue
-from evoengine.evaluate.repair.changed_launches import ChangedLaunches
+from evoengine.evaluate.repair.changed_launches import ChangedLaunches, ignore
 from evoengine.evaluate.repair.cheap_case import (
     is_small_enough,
     is_wrong,
@@ -172,7 +172,7 @@ class RepairSearch:
         cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
         if not cases:
             return []
-        report = await self.bench.device.run(comparison(candidate, cases, wrong), _ignore)
+        report = await self.bench.device.run(comparison(candidate, cases, wrong), ignore)
         if is_beside and self.clock() - began > SLOW_S * len(cases):
             return []
         self.alone = {check.case: check for check in report.checks if is_wrong(check)}
@@ -182,7 +182,7 @@ class RepairSearch:
         """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
         empty where it is.
         """
-        compiled = await self._judge.compiler.compile(changed, self.limits, _ignore)
+        compiled = await self._judge.compiler.compile(changed, self.limits, ignore)
         if compiled.refusal is not None:
             return compiled.refusal.status.value
         job = Job(
@@ -192,7 +192,7 @@ class RepairSearch:
             purpose=Purpose.outputs,
         )
         # in a process that has run none of the changes, some of which write where they must not
-        report = await self._judge.device.run(job, _ignore, verify=True)
+        report = await self._judge.device.run(job, ignore, verify=True)
         return "" if report.status is Status.correct else report.status.value
 
 
@@ -313,7 +313,3 @@ class _Walk:
         self.found.changes.append(change)
         now = self._clock()
         self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
-
-
-def _ignore(_: str) -> None:
-    """Drops the progress of single kernels."""

@@ -30,7 +30,7 @@ from evoengine.protocols import Device, Job, Progress, Report
 from evoengine.records import CaseCheck, Status
 from evoengine.task.load import load_task
 from tests.evaluate.kept_fork_server import kept
-from tests.evaluate.repair.test_repair_search import set_check
+from tests.evaluate.repair.test_change_effects import check
 from tests.evaluate.worker.emulated.judging import REFERENCE, SIZES, TASK
 
 KERNEL = """/* evoengine
@@ -139,6 +139,12 @@ async def started(folder: Path, cases: str = "{small: {N: 65536}}") -> LocalExec
     return executor
 
 
+def search_beside(executor: LocalExecutor, gpu: Device, emulator: Device) -> RepairSearch:
+    """A search whose changes are tried on an emulator beside a GPU."""
+    judge, beside = (Workbench(executor.compiler, device) for device in (gpu, emulator))
+    return RepairSearch(judge, limits_of_arch("sm_89"), beside)
+
+
 def found_on(device: type, folder: Path) -> tuple[FoundRepairs, list[str]]:
     """What a search on such a device finds for the kernel, and what it says meanwhile."""
     said: list[str] = []
@@ -187,11 +193,7 @@ def test_beside_a_gpu_an_emulator_tries_the_changes_as_long_as_it_works_and_the_
         executor = await started(tmp_path)
         gpu, emulator = Noted(executor.device), Noted(executor.device, jobs)
         try:
-            search = RepairSearch(
-                Workbench(executor.compiler, gpu),
-                limits_of_arch("sm_89"),
-                Workbench(executor.compiler, emulator),
-            )
+            search = search_beside(executor, gpu, emulator)
             wrong = WrongInputs("small", 0)
             found = await search.find(kernel_file.parse(KERNEL), wrong, 60.0, lambda _: None)
             return [change.new for change in found.changes], gpu.jobs, emulator.jobs
@@ -213,10 +215,7 @@ def test_a_kernel_that_does_otherwise_where_loops_are_not_unrolled_is_searched_a
         executor = await started(tmp_path)
         emulator = OtherAlone(executor.device)
         try:
-            gpu, other = (
-                Workbench(executor.compiler, device) for device in (executor.device, emulator)
-            )
-            search = RepairSearch(gpu, limits_of_arch("sm_89"), other)
+            search = search_beside(executor, executor.device, emulator)
             wrong = WrongInputs("small", 0)
             found = await search.find(kernel_file.parse(KERNEL), wrong, 60.0, lambda _: None)
             return found, emulator.altered
@@ -239,11 +238,7 @@ def test_beside_a_gpu_changes_after_a_fault_are_followed_on_the_emulator(tmp_pat
         executor = await started(tmp_path)
         gpu, emulator = Noted(executor.device), Noted(executor.device)
         try:
-            search = RepairSearch(
-                Workbench(executor.compiler, gpu),
-                limits_of_arch("sm_89"),
-                Workbench(executor.compiler, emulator),
-            )
+            search = search_beside(executor, gpu, emulator)
             found = await search.find(
                 faulty, wrong, 60.0, lambda _: None, ["out of bounds: thread 0 at line 11"]
             )
@@ -388,22 +383,18 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
     assert [change.new for change in right] == [new for _, _, new, is_right in CHANGES if is_right]
 
 
-# A statement in place of "out[i] = 3 * x[i];" that no kernel with it in its code gets past: the
-# emulator lacks an instruction, or the loop is another one before the alternative is chosen.
-SPOILING = [
-    'asm volatile("suld.b.1d.b32.trap {%0}, [%1, {%2}];" : "=r"(out[i]) : "l"(x), "r"(i));',
-]
+# In place of "out[i] = 3 * x[i];": the emulator runs no code with this instruction.
+SPOILING = 'asm volatile("suld.b.1d.b32.trap {%0}, [%1, {%2}];" : "=r"(out[i]) : "l"(x), "r"(i));'
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("statement", SPOILING)
 def test_changes_that_share_code_with_one_that_spoils_it_are_tried_without_it(
-    tmp_path: Path, statement: str
+    tmp_path: Path,
 ) -> None:
     candidate = kernel_file.parse(KERNEL)
     start = KERNEL.index("out[i] =")
     end = KERNEL.index(";", start) + 1
-    spoils = SourceChange(start, end, statement, "by hand")
+    spoils = SourceChange(start, end, SPOILING, "by hand")
     queue = ChangeQueue(candidate)
     queue.split([*changes()[2:4], spoils])
 
@@ -431,28 +422,22 @@ def test_changes_that_share_code_with_one_that_spoils_it_are_tried_without_it(
     assert alone == [spoils]
 
 
-def check_of(error: float, nans: int = 0, ok: bool = False) -> CaseCheck:
-    figures = {"rel_rmse": error, "nan_count": nans}
-    compared = set_check(0, ok).model_copy(update=figures)
-    return CaseCheck(case="small", hidden=False, ok=ok, sets=(compared,))
-
-
 @pytest.mark.parametrize(
     ("unchanged", "is_as_alone"),
     [
-        (check_of(0.5), True),
-        (check_of(0.501), True),  # rounded elsewhere
-        (check_of(0.7), False),
-        (check_of(0.5, nans=4), False),
-        (check_of(0.0, ok=True), False),
+        (check(0.5), True),
+        (check(0.501), True),  # rounded elsewhere
+        (check(0.7), False),
+        (check(0.5, nans=4), False),
+        (check(0.0, ok=True), False),
         (CaseCheck(case="small", hidden=False, ok=False, sets=()), False),
     ],
 )
 def test_a_kernel_among_alternatives_is_as_wrong_as_it_is_alone(
     unchanged: CaseCheck, is_as_alone: bool
 ) -> None:
-    assert is_as_wrong(check_of(0.5), unchanged) == is_as_alone
-    nan = check_of(math.nan, nans=4)
+    assert is_as_wrong(check(0.5), unchanged) == is_as_alone
+    nan = check(math.nan, nans=4)
     assert is_as_wrong(nan, nan)
 
 

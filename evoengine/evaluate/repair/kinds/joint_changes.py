@@ -18,6 +18,8 @@ _LANES = re.compile(r"for \(int (\w+) = 0; \1 < (?:32|min\(32[^;]*\)|count); \+\
 _MOST_SHUFFLES = 5  # of one value
 _SHARED_LOOP = re.compile(r"= [^;]*% (\d+); [^;]*; \w+ \+= \1\)")
 _SHUFFLED_DOWN = re.compile(r"__shfl_down_sync\(([^,()]+), ([\w.\[\]]+), [^,;]+\)")
+_BARE = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?! *\()")
+_MEMBER = re.compile(r"\w\.([A-Za-z_]\w*)")
 _SINGLE = "threadIdx.x == 0"
 
 Range = tuple[int, int]
@@ -251,28 +253,33 @@ def _members(code: KernelCode) -> Iterator[SourceChange]:
     other way round.
     """
     tokens = code.tokens
+    known: dict[int, set[str]] = {}  # by block, the names that stand there with an object and bare
     for first, last in code.statements:
         places = [at for at in range(first + 1, last) if tokens.kind(at) == "name"]
-        others = {tokens.text(at - 2) for at in places if tokens.text(at - 1) == "."}
+        members = (tokens.text(at - 2) for at in places if tokens.text(at - 1) == ".")
+        others = dict.fromkeys(members)  # in their order, which decides between equal changes
+        if not others:
+            continue
+        opening = tokens.enclosing[first]
+        if opening not in known:
+            known[opening] = _both_ways(code, opening)
         for at in places:
-            name, is_other = tokens.text(at), tokens.text(at - 1) == "."
-            bare = re.search(rf"(?<![\w.]){name}\b(?! *\()", _around(code, first))
-            both = re.search(rf"\w\.{name}\b", _around(code, first))
-            if bare is None or both is None:
+            name = tokens.text(at)
+            if name not in known[opening]:
                 continue
-            if is_other:
+            if tokens.text(at - 1) == ".":
                 yield code.replaced(at - 2, at, name, "member of the other object")
             else:
                 for other in others:
                     yield code.replaced(at, at, f"{other}.{name}", "member of the other object")
 
 
-def _around(code: KernelCode, place: int) -> str:
-    """The text of the block in which a token stands."""
-    opening = code.tokens.enclosing[place]
+def _both_ways(code: KernelCode, opening: int) -> set[str]:
+    """The names that a block has as members of an object and without one."""
     if opening < 0 or opening not in code.tokens.partners:
-        return ""
-    return code.tokens.source(opening, code.tokens.partners[opening])
+        return set()
+    text = code.tokens.source(opening, code.tokens.partners[opening])
+    return set(_BARE.findall(text)) & set(_MEMBER.findall(text))
 
 
 def _second_group(code: KernelCode) -> Iterator[SourceChange]:
