@@ -72,7 +72,7 @@ class ForkedProcess:
                 os.killpg(self._fork.pid, signal.SIGKILL)
 
     async def kill(self) -> None:
-        """Kills the whole process group and waits for its end."""
+        """Kills the whole process group and waits for the end of the process itself."""
         self.send_kill()
         fork, self._fork = self._fork, None
         if fork is None:

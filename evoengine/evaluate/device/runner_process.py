@@ -20,7 +20,7 @@ class RunnerProcess(ForkedProcess):
         self.connection = await self.fork(runner=True)
 
     async def kill(self) -> None:
-        """Kills the whole process group and waits for its end."""
+        """Kills the whole process group and waits for the end of the process itself."""
         await super().kill()
         self.close_connection()
 

@@ -120,7 +120,7 @@ class WorkerProcess(ForkedProcess):
                 return answer
 
     async def kill(self) -> None:
-        """Kills the whole process group and waits for its end."""
+        """Kills the whole process group and waits for the end of the process itself."""
         await super().kill()
         writer, self._writer = self._writer, None
         if writer:

@@ -722,11 +722,7 @@ def test_no_worker_outlives_a_parent_that_is_killed(scripted_worker, tmp_path):
         worker, fork_server = map(int, parent.stdout.readline().split())
         assert _members(worker) and _members(fork_server)
         parent.kill()
-    for _ in range(200):
-        if not _members(worker) | _members(fork_server):
-            break
-        time.sleep(0.02)
-    assert not _members(worker) | _members(fork_server)
+    assert not _left_of(worker) | _left_of(fork_server)
 
 
 def test_a_kill_reaches_the_whole_process_group(scripted):
@@ -736,7 +732,7 @@ def test_a_kill_reaches_the_whole_process_group(scripted):
         await device.run(await scripted.job("child"), lambda _: None)
         return group
 
-    assert _members(scripted.play(scene)) == set()
+    assert not _left_of(scripted.play(scene))
 
 
 def test_a_reference_that_raises_is_a_task_error(scripted, tmp_path):
@@ -762,6 +758,17 @@ def test_a_worker_program_that_does_not_start_says_so(scripted_worker, kind):
 
     with pytest.raises(WorkerError, match=r"No module named .tests\.no_such_module"):
         asyncio.run(start())
+
+
+def _left_of(group: int) -> set[int]:
+    """The processes of a killed group that live on: a signal that was sent takes a moment to end
+    those that nobody waits for.
+    """
+    for _ in range(200):
+        if not (left := _members(group)):
+            break
+        time.sleep(0.02)
+    return left
 
 
 def _members(group: int) -> set[int]:
