@@ -44,6 +44,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "batch of a pointer missing": 3.0,
     "step along the other axis": 2.0,
     "index mirrored": 1.5,
+    "index behind the last": 4.0,
+    "value that is given, worked out": 5.0,
     "begin of the second part": 2.0,
     "choices exchanged": 2.0,
     "flag of a condition missing": 2.5,

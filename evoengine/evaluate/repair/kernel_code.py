@@ -263,16 +263,22 @@ class KernelCode:
 
     @cached_property
     def unread(self) -> tuple[DeclaredName, ...]:
-        """The variables that are declared and read nowhere."""
-        used = {
-            self.tokens.text(place)
+        """The variables that are declared and read nowhere. Of members, and of names that stand for
+        several variables, only those whose name nothing reads.
+        """
+        used = [
+            found
             for place in range(len(self.tokens))
             if self.tokens.kind(place) == "name"
             and (found := self.names.at(place)) is not None
             and found.position != place
-        }
+        ]
+        places, names = {item.position for item in used}, {item.name for item in used}
         return tuple(
-            item for item in self.names.all if item.position >= 0 and item.name not in used
+            item
+            for item in self.names.all
+            if item.position >= 0
+            and (item.position not in places if item.is_parameter else item.name not in names)
         )
 
     def function_of(self, position: int) -> int:

@@ -237,6 +237,14 @@ def test_a_change_of_constants_functions_and_the_plan_mends_it(
     assert_said(candidate, repairing(candidate, kernel(body), kind), said)
 
 
+def test_a_share_that_is_no_whole_number_of_tiles_is_rounded_up() -> None:
+    size = "COLUMNS: round_up(N, 64)"
+    right = kernel(right=size, wrong="COLUMNS: round_up(ceil_div(N, 3), 64)")
+    wrong = kernel(right=size, wrong="COLUMNS: ceil_div(N, 3)")
+    changes = repairing(wrong, right, "size of the plan not rounded up")
+    assert_said(wrong, changes, "not rounded up to whole tiles")
+
+
 @pytest.mark.parametrize(("kind", "body"), RIGHT)
 def test_a_kernel_without_such_a_place_has_no_change_of_the_kind(kind: str, body: str) -> None:
     assert kind not in {change.kind for change, _ in ordered_changes(kernel(body))}

@@ -176,3 +176,18 @@ def test_a_factor_of_an_argument_of_the_plan_is_left_out() -> None:
     changes = [it for it, _ in ordered_changes(wrong) if it.new == "scale * 1.44"]
     told = finding(wrong, FoundRepairs(changes=changes[:1]))
     assert told is not None and "a factor is applied twice" in told.sentence
+
+
+def test_values_that_are_given_and_worked_out_are_taken_from_the_launch() -> None:
+    """Where a member of a structure has the name of one of them, too."""
+    given = (
+        KERNEL.replace("float scale)", "float scale, float less_scale, float rate, float less_rate)")
+        .replace("C, scale]", "C, scale, scale, scale, scale]")
+        .replace("float sum, top;", "float sum, top, less_rate; float got() { return less_rate; }")
+    )
+    wrong = kernel_file.parse(given.replace("BODY", "f(1.0f - rate, 1.0f - scale);"))
+    right = kernel_file.parse(given.replace("BODY", "f(less_rate, less_scale);"))
+    changes = repairing(wrong, right)
+    assert [it.kind for it in changes] == ["value that is given, worked out"]
+    told = finding(wrong, FoundRepairs(changes=changes))
+    assert told is not None and "is computed in single precision in the kernel" in told.sentence

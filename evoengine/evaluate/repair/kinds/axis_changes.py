@@ -11,12 +11,15 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _LEAST, _MOST = 16, 512  # of numbers at which a second part may begin
 _MOST_NUMBERS = 4
+_MOST_OF_A_HEAD = 24  # tokens
+_OWN_NUMBERS = ("blockIdx", "threadIdx")
 
 
 def axis_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Steps along another axis, mirrored indices, numbers counted from the begin of their part."""
     yield from _other_axis(code)
     yield from _mirrored(code)
+    yield from _behind_the_last(code)
     yield from _begins(code)
     yield from _second_choices(code)
 
@@ -56,6 +59,30 @@ def _mirrored(code: KernelCode) -> Iterator[SourceChange]:
                     pieces.append(code.replaced(place - 1, place + 1, new, ""))
             if len(pieces) > 1:
                 yield together(pieces, "index mirrored")
+
+
+def _behind_the_last(code: KernelCode) -> Iterator[SourceChange]:
+    """`tiles - blockIdx.x` made `tiles - 1 - blockIdx.x`: counted from the other end, the first one
+    is the last and not the one behind it. Also with the variable of a loop to `tiles`.
+    """
+    tokens = code.tokens
+    for place in range(2, len(tokens) - 1):
+        if tokens.text(place) != "-" or not code.function_places[place]:
+            continue
+        name = tokens.text(place - 1)
+        is_size = name.isidentifier() and tokens.text(place - 2) in ("=", "(", "[", ",", "+")
+        is_number = tokens.text(place + 1) in _OWN_NUMBERS or _counts_to(code, place + 1, name)
+        if is_size and is_number:
+            yield code.inserted(place - 1, " - 1", "index behind the last")
+
+
+def _counts_to(code: KernelCode, place: int, size: str) -> bool:
+    """Whether a name is the variable of a loop whose condition is that it is below `size`."""
+    item = code.names.at(place)
+    if item is None or code.loop_of(item.position) is None:
+        return False
+    texts = [code.tokens.text(at) for at in range(item.position, item.position + _MOST_OF_A_HEAD)]
+    return [item.name, "<", size] in [texts[at : at + 3] for at in range(len(texts))]
 
 
 def _begins(code: KernelCode) -> Iterator[SourceChange]:

@@ -9,6 +9,8 @@ from evoengine.evaluate.repair.kinds.header_changes import entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _LET = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*([A-Z]\w*)[ \t]*$", re.MULTILINE)
+_SHARE = re.compile(r"^[ \t]+[A-Z]\w*:[ \t]*\"?(ceil_div\([^()\n]*\))", re.MULTILINE)
+_TUNABLE = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*\[", re.MULTILINE)
 _TILES = re.compile(r"(?://|ceil_div\([^()]*,|round_up\([^()]*,) *(\w+)")
 _SHARED = re.compile(r"\bshared(?:_bytes)?:[ \t]*\"?(\d+) \*")
 _STAGES = re.compile(r"\b(?:STAGES|RING|BUFFERS|SLOTS) = (\d+)")
@@ -24,6 +26,7 @@ def plan_rounding_changes(header: str, code: str) -> Iterator[SourceChange]:
             for function in ("round_up", "ceil_div"):
                 new = f"{function}({found[2]}, {tile})"
                 yield SourceChange(*found.span(2), new, "size of the plan not rounded up")
+    yield from _broken_tiles(header, tiles)
     yield from _shares(header, code)
     stages = _STAGES.findall(code)
     for found in _SHARED.finditer(header):
@@ -31,6 +34,16 @@ def plan_rounding_changes(header: str, code: str) -> Iterator[SourceChange]:
         for other in dict.fromkeys((*stages, str(value + 1), str(value - 1))):
             if other not in (found[1], "0"):
                 yield SourceChange(*found.span(1), other, "stages of shared memory")
+
+
+def _broken_tiles(header: str, tiles: list[str]) -> Iterator[SourceChange]:
+    """`CHUNK: ceil_div(S, PARTS)` made whole tiles: `round_up(ceil_div(S, PARTS), TILE_KEYS)`."""
+    names = list(dict.fromkeys([*_TUNABLE.findall(header)[:_MOST_TILES], *tiles]))
+    for found in _SHARE.finditer(header):
+        for name in names:
+            if not re.search(rf"\b{name}\b", found[1]):
+                new = f"round_up({found[1]}, {name})"
+                yield SourceChange(*found.span(1), new, "size of the plan not rounded up")
 
 
 def _shares(header: str, code: str) -> Iterator[SourceChange]:

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 
 from evoengine.evaluate.repair.declared_names import NARROW, DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.kinds.term_changes import sorts_between, spots_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_INDICES = 12
+_WORKED_OUT = "value that is given, worked out"
 
 
 def unread_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Each variable that is declared and read nowhere: added, multiplied or in place of a zero."""
+    yield from _worked_out(code)
     for item in code.unread:
         if item.sort in ("int", "float"):
             yield from _taken(code, item)
@@ -25,6 +28,23 @@ def unread_changes(code: KernelCode) -> Iterator[SourceChange]:
             for text in _elements(code, item, first):
                 yield from _put(code, first, last, text)
         yield from _looked_up(code, item)
+
+
+def _worked_out(code: KernelCode) -> Iterator[SourceChange]:
+    """`1.0f - beta` made `one_minus_beta`, which the launch gives and nothing reads; each of them,
+    and all at once.
+    """
+    tokens, found = code.tokens, []
+    for item in code.unread:
+        for place in range(item.last) if item.is_parameter and item.sort == "float" else ():
+            name = tokens.text(place + 2)
+            is_own = code.names.at(place + 2) is not None and name in item.name
+            is_value = code.function_places[place] and code.extents.is_binary(place + 1)
+            if is_own and is_value and tokens.kind(place) == "number" and place > item.position:
+                found.append(code.replaced(place, place + 2, item.name, _WORKED_OUT))
+    yield from found
+    if len(found) > 1:
+        yield together(found, _WORKED_OUT)
 
 
 def _taken(code: KernelCode, item: DeclaredName) -> Iterator[SourceChange]:

@@ -151,6 +151,14 @@ _FIXED = {
         "the index is mirrored (flipped, reversed) in both directions, such as a convolution for a"
         " correlation, in"
     ),
+    "value that is given, worked out": (
+        "a value that the launch gives, worked out in double precision, is computed in single"
+        " precision in the kernel: too few digits are left where two numbers nearly cancel, in"
+    ),
+    "index behind the last": (
+        "counted from the other end, the index is off by one: its 1 is not subtracted, so that it"
+        " begins behind the last one and never comes to the first, in"
+    ),
     "begin of the second part": (
         "the begin of the part is not subtracted: its own numbers count from zero, so that it is"
         " shifted by where it begins, in"
