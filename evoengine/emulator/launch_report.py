@@ -73,6 +73,7 @@ class LaunchReport:
     site_accesses: tuple[SiteCounts, ...] = ()
     contention: Contention = field(default_factory=Contention)
     buffers: tuple[Buffer, ...] = ()  # by the index in findings
+    rounds: int = 0  # of loops that one host thread ran, at most
 
     def describe(self, finding: Finding) -> str:
         """A finding in one line, with the candidate's source lines."""

@@ -225,6 +225,7 @@ class Program:
             site_accesses=outcome.site_accesses,
             contention=outcome.contention,
             buffers=buffers,
+            rounds=outcome.rounds,
         )
 
     def _launch_checker(

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable
+from functools import partial
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import EvoError
 from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCandidate
+from evoengine.evaluate.fault_in_the_open import told_in_the_open
 from evoengine.evaluate.followed_cases import FollowedCases
 from evoengine.evaluate.hidden_case import HIDDEN_CASE, report_without_sizes
 from evoengine.protocols import CompiledCase, Device, Job, Purpose, Report
@@ -57,12 +59,12 @@ class CaseFollower:
             compiled = await self._compiler.compile(candidate, self._limits, _no_progress)
             if refusal := compiled.refusal:
                 return FollowedCases(problem=_line(f"{refusal.status.value}: {refusal.reason}"))
-            return await self._follow_cases(compiled, is_wanted)
+            return await self._follow_cases(candidate, compiled, is_wanted)
         except EvoError as error:  # the process was killed, or a function of the task failed
             return FollowedCases(problem=_line(str(error)))
 
     async def _follow_cases(
-        self, compiled: CompiledCandidate, is_wanted: Callable[[], bool]
+        self, candidate: Candidate, compiled: CompiledCandidate, is_wanted: Callable[[], bool]
     ) -> FollowedCases:
         runs: dict[str, CheckedRun] = {}
         cases = sorted(compiled.cases, key=self._order)
@@ -82,7 +84,15 @@ class CaseFollower:
                     if run := _run_in(report):
                         runs[case.plan.case] = run
                     if report.status is not Status.correct:
-                        return _ended(runs, report_without_sizes(report), case, len(cases))
+                        report = await told_in_the_open(
+                            report_without_sizes(report),
+                            job,
+                            self._task,
+                            self.device,
+                            partial(self._compiler.compile_small, candidate, limits=self._limits),
+                            _no_progress,
+                        )
+                        return _ended(runs, report, case, len(cases))
                 return FollowedCases(runs)
         late = f"stopped after {self._limit_s:g} s"
         return FollowedCases(runs, problem=_share(late, len(runs), len(cases)))

@@ -25,7 +25,12 @@ class FollowedCases:
         checks = tuple(map(self._added, report.checks))
         if self.fault is None:
             return report.model_copy(update={"checks": checks})
-        changes = {"reason": self.fault.reason, "detail": self.fault.detail, "timings": ()}
+        changes = {
+            "reason": self.fault.reason,
+            "detail": self.fault.detail,
+            "forensics": self.fault.forensics,
+            "timings": (),
+        }
         return report.model_copy(update={"status": Status.fault, "checks": checks, **changes})
 
     def _added(self, check: CaseCheck) -> CaseCheck:

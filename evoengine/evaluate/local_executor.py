@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from evoengine.evaluate.compile_candidate import (
     compiler_file_name,
 )
 from evoengine.evaluate.diagnosed_report import diagnosed
+from evoengine.evaluate.fault_in_the_open import told_in_the_open
 from evoengine.evaluate.hidden_case import report_without_sizes
 from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
@@ -206,14 +208,11 @@ class LocalExecutor:
         report, problem = await self._with_findings(
             report, candidate, progress, counts=verify or search is None
         )
-        report = await diagnosed(
-            report,
-            job,
-            self.task,
-            self.device,
-            lambda cases: self.compiler.compile_small(candidate, cases, limits),
-            progress,
-        )
+        of_case = job, self.task, self.device
+        compile_small = partial(self.compiler.compile_small, candidate, limits=limits)
+        report = await diagnosed(report, *of_case, compile_small, progress)
+        if self._environment.is_modelled:
+            report = await told_in_the_open(report, *of_case, compile_small, progress)
         report = await self._with_fault(report, candidate, progress)
         verdict = verdict_of(report, self.task, candidate.plan.precision)
         verdict = verdict.model_copy(update={"checked_problem": problem})

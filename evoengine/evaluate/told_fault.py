@@ -22,13 +22,18 @@ def with_fault(report: Report, fault: Report | None) -> Report:
     """`report` on a candidate that failed, with `fault`, the emulator's report, told first."""
     if fault is None:
         return report
-    known = report.forensics or Forensics(case=_case_of(fault))
-    return report.model_copy(update={"forensics": known.behind(_told(fault))})
+    found = findings_of(fault)
+    assert found is not None
+    known = report.forensics or found.model_copy(update={"diagnoses": ()})
+    return report.model_copy(update={"forensics": known.behind(found.diagnoses[0])})
 
 
 def findings_of(report: Report) -> Forensics | None:
-    """The findings of a report; that of a fault on a case is its reason."""
-    if report.status is not Status.fault or all(check.ok for check in report.checks):
+    """The findings of a report; that of a fault on a case is its reason, where none was found in
+    the open.
+    """
+    is_fault = report.status is Status.fault and not all(check.ok for check in report.checks)
+    if not is_fault or report.forensics is not None:
         return report.forensics
     return Forensics(case=_case_of(report), diagnoses=(_told(report),))
 

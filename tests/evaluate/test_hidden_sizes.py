@@ -48,7 +48,7 @@ outputs:
   out: {shape: [N], dtype: float32}
 cases:
   plain: {N: 64}
-  second: {N: 96}
+  second: {N: 321}
 hidden_cases:
   NAME: {N: SIZE}
 tiers:
@@ -191,6 +191,15 @@ PROBES = {
     "an address": Probe(
         Status.fault, after="if (n > 1000 && i == 0) ((float*)(size_t)(n * 4096ll))[0] = 1;"
     ),
+    "an index where nobody shows the case": Probe(
+        Status.fault, after="if (n != 64 && n != 321 && i == 0) out[n + n] = 1;"
+    ),
+    "an index that is kept for a small case": Probe(
+        Status.fault,
+        top="__device__ int kept = 7;",
+        after="if (n > 1000 && i == 0) { kept = n; out[n + n] = 1; }\n"
+        "if (n == 201 && i == 0) out[n + kept] = 1;",
+    ),
     "a race": Probe(
         Status.fault,
         before="__shared__ float t[64]; t[threadIdx.x] = x[i % n]; if (n < 1000) __syncthreads();"
@@ -313,6 +322,21 @@ def test_what_a_generator_reads_does_not_depend_on_a_hidden_size(
     if probe.status is not Status.correct:
         assert verdicts[0].reason.partition(";")[0].endswith(" in a hidden case")
         assert verdicts[0].detail == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "beyond"),
+    [("an index where nobody shows the case", 201), ("an index that is kept for a small case", 7)],
+)
+def test_a_fault_in_a_hidden_case_is_told_of_a_small_one(
+    judged: list[Judged], name: str, beyond: int
+) -> None:
+    """What it has noted in the hidden one is forgotten there."""
+    verdict = judged[0].verdict(PROBES[name])
+    assert verdict.reason == "out of bounds in a hidden case"
+    assert verdict.forensics is not None and verdict.forensics.case == "second with N=201"
+    (said,) = (item.sentence for item in verdict.forensics.diagnoses)
+    assert f"writes 4 bytes at out+{4 * (201 + beyond)} at line " in said
 
 
 @pytest.mark.gpu

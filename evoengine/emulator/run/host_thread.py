@@ -97,6 +97,11 @@ class HostThread:
             )
         )
 
+    @property
+    def fuel(self) -> int:
+        """The loop rounds that are left to it."""
+        return int(self._block.fuel)
+
     def fault(self) -> LaunchFault | None:
         """Why it stopped early; None if it did not."""
         if self.end is StopReason.done:

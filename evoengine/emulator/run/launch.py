@@ -50,6 +50,7 @@ class LaunchOutcome:
     accesses: AccessCounts | None
     site_accesses: tuple[SiteCounts, ...]  # by instruction; empty without a checker
     contention: Contention
+    rounds: int  # of loops that one host thread ran, at most: what its fuel is counted in
     # uint64 [blocks run, MAX_BLOCK_WORK at most]: sum of the weights that each block executed
     block_work: numpy.ndarray
     # uint64 [blocks run, MAX_WARP_WORK at most, warps of a block]: the same for each warp
@@ -106,6 +107,7 @@ def run_blocks(
             else None,
             site_accesses=_by_site(host_threads),
             contention=_contention(launch_checker, count) if launch_checker else Contention(),
+            rounds=fuel - min(host_thread.fuel for host_thread in host_threads),
             block_work=block_work,
             warp_work=warp_work,
         )

@@ -77,6 +77,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "quotient of a size": 1.5,
     "weight by the maximum missing": 4.0,
     "guard of a row without keys missing": 4.0,
+    "guard of an empty sum missing": 2.5,
+    "value replaced before its difference": 30.0,
     "weight of what is masked": 3.0,
     "constant of another size": 2.5,
     "numbers of two constants exchanged": 2.0,

@@ -16,12 +16,17 @@ LINE_TOLD, ARRAY_TOLD = 2.0, 4.0
 STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
 # Where it says that nothing was written to global memory, scratch is to be filled beforehand.
 SCRATCH_TOLD = 60.0
+# Where an access lies beyond the end of shared memory, the launch reserves too little of it.
+RESERVED_TOLD = 40.0
+# What blocks say to one another, and where they count themselves, where one reads what no other
+# has written, or two write the same.
+ATOMIC_TOLD = 4.0
 
 # by the begin of its sentence, the begins of the kinds that mend it
 _KINDS: dict[str, tuple[str, ...]] = {
     "race": (
         *("barrier", "other stage", "statement", "condition", "atomic", "row of", "fence"),
-        *("one of", "stage", "other buffer", "steps ahead", "wait for", "share that"),
+        *("one of", "stage", "other buffer", "steps ahead", "wait for", "share that", "comparison"),
     ),
     "uninitialised": (
         *("barrier", "reset", "bound", "range", "end of", "number", "launch", "scratch"),
@@ -29,7 +34,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     ),
     "async copy": (
         *("too many copies", "other stage", "barrier", "term", "index of", "statement", "commit"),
-        *("wait for", "stage of", "other buffer", "steps ahead", "groups of copies"),
+        *("wait for", "stage of", "other buffer", "steps ahead", "groups of copies", "comparison"),
     ),
     "out of bounds": (
         *("bound", "condition", "comparison", "grid", "limit", "mask", "term too many"),
@@ -39,6 +44,10 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "divergent barrier": ("statements", "return", "condition", "moved"),
     "mixed barrier": ("barrier", "number"),
 }
+_RESERVED = ("shared memory of another size", "stages of shared memory", "size of the plan")
+_ATOMICS = frozenset(
+    f"atomic{name}" for name in ("Add", "Sub", "Inc", "Dec", "Exch", "CAS", "Max", "Min", "Or")
+)
 _FAULT = re.compile(rf"({'|'.join(_KINDS)})\b")
 _LINE = re.compile(r"\bline (\d+)")
 _ARRAY = re.compile(r"\b([A-Za-z_]\w*)(?: \(shared)?\+\d")
@@ -60,6 +69,8 @@ class ToldFault:
         self._lines = frozenset(map(int, _LINE.findall(sentence)))
         self._arrays = frozenset(_ARRAY.findall(sentence)) - {"shared"}
         self._lacks_barrier = "no __sync" in sentence
+        self._is_beyond_shared = "beyond its end" in sentence and "(shared+" in sentence
+        self._is_between_blocks = " of block " in sentence or "global memory to which" in sentence
         self._lacks_writes = "global memory to which nothing was written" in sentence
         self._ends: dict[int, tuple[int, int]] = {}  # of statements, the lines
 
@@ -68,6 +79,8 @@ class ToldFault:
         odds = KIND_TOLD if kind.startswith(self._kinds) else 1.0
         if self._lacks_writes and kind == "scratch not filled":
             return SCRATCH_TOLD
+        if self._is_beyond_shared and kind.startswith(_RESERVED):
+            return RESERVED_TOLD
         if self._lacks_barrier and kind.startswith("other stage"):
             return STAGE_TOLD
         if self._lacks_barrier and kind.startswith("barrier missing"):
@@ -81,6 +94,8 @@ class ToldFault:
         first, last = self._code.extents.statement(statement)
         if self._code.tokens.has_any(first, last, self._arrays):
             return ARRAY_TOLD
+        if self._is_between_blocks and self._code.tokens.has_any(first, last, _ATOMICS):
+            return ATOMIC_TOLD
         return 1.0 if self._lines.isdisjoint(self._lines_of(statement)) else LINE_TOLD
 
     def _lines_away(self, statement: int) -> int:

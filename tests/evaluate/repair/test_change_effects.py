@@ -10,6 +10,7 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_effects import ChangeEffect, ChangeEffects, effect_of
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
+from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.told_changes import told_by
 from evoengine.records import CaseCheck
@@ -179,3 +180,20 @@ def test_a_barrier_near_the_lines_of_a_race_comes_before_all_else_but_the_other_
     close, distant = (told.odds("barrier missing", effects.statements(one)) for one in (near, far))
     assert close > 10 * distant
     assert told.odds("other stage of a buffer", []) > told.odds("sign", [])
+
+
+def test_an_access_beyond_shared_memory_speaks_for_reserving_more() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    said = "out of bounds: thread 0 writes 4 bytes at sums (shared+4096) at line 9, 4 bytes beyond its end"
+    told = told_by(kernel_code(candidate), [said])
+    more = told.odds("shared memory of another size", [])
+    assert more == told.odds("stages of shared memory", []) > told.odds("bound missing", []) > 1.0
+
+
+def test_blocks_that_race_speak_for_what_they_count() -> None:
+    code = KernelCode("__global__ void k(int* n) { n[0] = 1; atomicAdd(n, 1); }", 0)
+    atomic = code.statements[1][0]
+    said = "race: thread 0 writes n+0 at line 9 that thread 0 of block 9 wrote at line 9"
+    assert told_by(code, [said]).odds("sign", [atomic]) > 1.0
+    within = "race: no __syncthreads() between the write at line 9 and the read at line 9"
+    assert told_by(code, [within]).odds("sign", [atomic]) == 1.0

@@ -181,7 +181,9 @@ def test_a_factor_of_an_argument_of_the_plan_is_left_out() -> None:
 def test_values_that_are_given_and_worked_out_are_taken_from_the_launch() -> None:
     """Where a member of a structure has the name of one of them, too."""
     given = (
-        KERNEL.replace("float scale)", "float scale, float less_scale, float rate, float less_rate)")
+        KERNEL.replace(
+            "float scale)", "float scale, float less_scale, float rate, float less_rate)"
+        )
         .replace("C, scale]", "C, scale, scale, scale, scale]")
         .replace("float sum, top;", "float sum, top, less_rate; float got() { return less_rate; }")
     )

@@ -21,6 +21,7 @@ _SHUFFLED_DOWN = re.compile(r"__shfl_down_sync\(([^,()]+), ([\w.\[\]]+), [^,;]+\
 _BARE = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?! *\()")
 _MEMBER = re.compile(r"\w\.([A-Za-z_]\w*)")
 _SINGLE = "threadIdx.x == 0"
+_MOST_OBJECTS = 3  # of a block
 
 Range = tuple[int, int]
 
@@ -254,15 +255,13 @@ def _members(code: KernelCode) -> Iterator[SourceChange]:
     """
     tokens = code.tokens
     known: dict[int, set[str]] = {}  # by block, the names that stand there with an object and bare
+    objects: dict[int, list[str]] = {}  # by block, those that have such a name
     for first, last in code.statements:
         places = [at for at in range(first + 1, last) if tokens.kind(at) == "name"]
-        members = (tokens.text(at - 2) for at in places if tokens.text(at - 1) == ".")
-        others = dict.fromkeys(members)  # in their order, which decides between equal changes
-        if not others:
-            continue
         opening = tokens.enclosing[first]
         if opening not in known:
             known[opening] = _both_ways(code, opening)
+            objects[opening] = _objects(code, opening, known[opening])
         for at in places:
             name = tokens.text(at)
             if name not in known[opening]:
@@ -270,7 +269,7 @@ def _members(code: KernelCode) -> Iterator[SourceChange]:
             if tokens.text(at - 1) == ".":
                 yield code.replaced(at - 2, at, name, "member of the other object")
             else:
-                for other in others:
+                for other in objects[opening]:
                     yield code.replaced(at, at, f"{other}.{name}", "member of the other object")
 
 
@@ -280,6 +279,17 @@ def _both_ways(code: KernelCode, opening: int) -> set[str]:
         return set()
     text = code.tokens.source(opening, code.tokens.partners[opening])
     return set(_BARE.findall(text)) & set(_MEMBER.findall(text))
+
+
+def _objects(code: KernelCode, opening: int, members: set[str]) -> list[str]:
+    """The objects with one of `members` in a block, in their order, which decides between equal
+    changes.
+    """
+    if not members:
+        return []
+    text = code.tokens.source(opening, code.tokens.partners[opening])
+    found = re.findall(r"\b(\w+)\.(\w+)\b(?!\s*\()", text)
+    return list(dict.fromkeys(own for own, member in found if member in members))[:_MOST_OBJECTS]
 
 
 def _second_group(code: KernelCode) -> Iterator[SourceChange]:

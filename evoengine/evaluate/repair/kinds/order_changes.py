@@ -21,6 +21,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _FARTHEST = 3  # statements that one is moved over
 _MOST_PARTS = 6  # of a statement, between commas
 _LONGEST = 100  # tokens of a statement that is moved
+_GIVEN = re.compile(r"([\w.\[\]]+) = ([\w.\[\]]+);")
 _LEAVES = re.compile(r"return|break|continue|goto|using|typedef|static_assert|__shared__")
 
 
@@ -65,9 +66,18 @@ def _exchanged(
         own = blocks.declared(one.first, one.last) & blocks.reads(other.first, other.last)
         leaves = any(re.match(r"return|break|continue", text) for text in texts)
         if not own and not leaves:
-            yield code.replaced(
-                one.first, other.last, f"{texts[1]} {texts[0]}", "statements in the wrong order"
-            )
+            kind = "statements in the wrong order"
+            if _takes_a_difference(*texts):
+                kind = "value replaced before its difference"
+            yield code.replaced(one.first, other.last, f"{texts[1]} {texts[0]}", kind)
+
+
+def _takes_a_difference(one: str, other: str) -> bool:
+    """Whether `top = newer;` stands before `factor = exp2f(top - newer);`, which is one then."""
+    given = _GIVEN.fullmatch(one)
+    return given is not None and (
+        f"{given[1]} - {given[2]}" in other or f"{given[2]} - {given[1]}" in other
+    )
 
 
 def _parts(code: KernelCode) -> Iterator[SourceChange]:

@@ -47,11 +47,11 @@ def _shared(header: str) -> Iterator[SourceChange]:
         names |= {other for name in names for other in _SIZE.findall(values.get(name, ""))}
     for found in texts:
         numbers = list(_NUMBER.finditer(found[1]))
-        for number in numbers:
-            start = found.start(1) + number.start()
-            value = int(number[0])
-            for other in (2 * value, 4 * value, value // 2, value // 4):
-                if other and other != value:
+        for factor in (2.0, 4.0, 0.5, 0.25):  # the likeliest first, of every number
+            for number in numbers:
+                start = found.start(1) + number.start()
+                other = int(factor * int(number[0]))
+                if other:
                     yield SourceChange(start, start + len(number[0]), str(other), kind)
         quote = '"' if found[1].startswith('"') else ""
         bare = found[1].strip().strip('"')

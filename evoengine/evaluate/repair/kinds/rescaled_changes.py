@@ -21,6 +21,7 @@ _COMPARED = re.compile(r"\w+ (<|<=|>|>=) \w+")
 _MOST_PLACES = 4  # behind which a statement may stand
 _MOST_FACTORS = 3
 _MOST_CONDITIONS = 3
+_BEGINS, _ENDS = frozenset(("=", "(", "return", ",", ":")), frozenset((";", ")", ","))
 _HEAD_SIZES = {"32": "0.17677670f", "64": "0.125f", "128": "0.08838835f"}  # one by their root
 
 Range = tuple[int, int]
@@ -42,6 +43,7 @@ def rescaled_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _kept(code, blocks)
     yield from _weighed(code, factors)
     yield from _without_keys(code)
+    yield from _empty_sums(code)
     yield from _masked(code)
     yield from _scaled(code)
     yield from _turned(code)
@@ -216,6 +218,23 @@ def _without_keys(code: KernelCode) -> Iterator[SourceChange]:
         if is_place and re.search(rf"\bex?\w*\([^;]* - {item.name}\)", code.scope(item)):
             new = f"{text} == -INFINITY ? 0.0f : {text}"
             yield code.replaced(*value, new, "guard of a row without keys missing")
+
+
+def _empty_sums(code: KernelCode) -> Iterator[SourceChange]:
+    """`1.0f / sum` made `(sum > 0.0f ? 1.0f / sum : 0.0f)`: nothing may have been added."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        is_quotient = tokens.text(place - 1) == "/" and code.function_places[place]
+        item = code.names.at(place) if is_quotient else None
+        last = code.extents.postfix(place)
+        if item is None or item.sort not in ("float", "array") or item.is_parameter:
+            continue
+        first, _ = code.extents.operand_before(place - 1)
+        value, sum_ = tokens.source(first, last), tokens.source(place, last)
+        is_whole = tokens.text(first - 1) in _BEGINS and tokens.text(last + 1) in _ENDS
+        if is_whole and "?" not in value:
+            new = f"({sum_} > 0.0f ? {value} : 0.0f)"
+            yield code.replaced(first, last, new, "guard of an empty sum missing")
 
 
 def _masked(code: KernelCode) -> Iterator[SourceChange]:

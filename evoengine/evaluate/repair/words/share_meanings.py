@@ -11,6 +11,14 @@ SHARE_WORDS = {
         "a row that has seen no key yet has the maximum minus infinity, from which itself is"
         " subtracted: that is not a number (NaN), a guard is missing, in"
     ),
+    "guard of an empty sum missing": (
+        "nothing may have been added to the sum by which is divided (a part or row whose keys are"
+        " all masked, an empty one): 0 / 0 is not a number (NaN), a guard is missing, in"
+    ),
+    "value replaced before its difference": (
+        "the old value (running maximum) is replaced before the difference from the new one is"
+        " taken, which is zero then: what was summed before is not rescaled, in"
+    ),
     "weight of what is masked": (
         "what is masked has a weight: where all is masked, its exponential is one and not zero, in"
     ),

@@ -156,10 +156,11 @@ class _Followed:
     def _launched(
         self, launch: BoundLaunch, chosen: list[int], flags: Check, before: PlanState
     ) -> LaunchReport:
-        """Raises LaunchTimeout after FEW_ROUNDS with strays, else after the most rounds."""
+        """Raises LaunchTimeout after FEW_ROUNDS at most with strays, else after the most rounds."""
         checks = Checks(flags, frozenset(self.pointers[name] for name in self._uninitialized))
         try:
-            return self.program.run(launch, self.pointers, checks, chosen, FEW_ROUNDS)
+            few = min(FEW_ROUNDS, self._most_rounds)
+            return self.program.run(launch, self.pointers, checks, chosen, few)
         except LaunchTimeout as late:
             if late.strays or self._most_rounds <= FEW_ROUNDS:
                 raise

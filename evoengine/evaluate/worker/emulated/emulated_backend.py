@@ -53,6 +53,10 @@ MORE_WORK = 1.02
 # Of loops of a changed kernel, by instructions of the kernel before; and at least.
 ROUNDS_OF_CHANGED = 2
 LEAST_ROUNDS = 1 << 16
+# In checked mode, by those of the first kernel that was followed there; and at least. A loop that
+# runs away through memory has a finding in every round.
+ROUNDS_OF_FOLLOWED = 2
+LEAST_FOLLOWED = 1 << 12
 # Compiling one kernel takes half a second; a process in which it takes longer is replaced.
 COMPILATIONS_END_S = 3.0
 
@@ -83,6 +87,7 @@ class EmulatedBackend:
         # case -> the call that is modelled: one with the most work, not with the easiest inputs
         self._busiest: dict[str, ExaminedSet] = {}
         self._instructions: dict[str, int] = {}  # case -> those of the last whole check
+        self._followed_rounds: dict[str, int] = {}  # case -> those of a launch in checked mode
         self._wrong_call: WrongCall | None = None  # of this job
         self._followed = ""  # the candidate of the last job, if that was checked mode alone
         # paths of PTX files that are also compiled without checks
@@ -251,9 +256,15 @@ class EmulatedBackend:
         assert job.only_set is not None
         examination = self._examination(compiled, is_changed=True)
         given = self._compared_sets(compiled, job)[0]
+        known = self._followed_rounds.get(compiled.plan.case)
+        most = FEW_ROUNDS if known is None else max(LEAST_FOLLOWED, ROUNDS_OF_FOLLOWED * known)
         try:
             with examination.first_call(given) as arena:
-                return follow(self.task, examination.program, arena, self._checks, FEW_ROUNDS)
+                run = follow(
+                    self.task, examination.program, arena, self._checks, min(most, FEW_ROUNDS)
+                )
+            self._followed_rounds.setdefault(compiled.plan.case, examination.program.most_rounds)
+            return run
         except EmulatorFailure:
             raise
         except CandidateFailure as failure:

@@ -118,6 +118,7 @@ class EmulatedProgram:
         self._max_rounds = max_rounds or sys.maxsize
         self._module = module
         self._alive = alive
+        self.most_rounds = 0  # of loops that a host thread ran in one launch so far
         self.poison = POISON  # the byte that shared and local memory hold first
 
     def reset(self, poison: int) -> None:
@@ -165,6 +166,7 @@ class EmulatedProgram:
                 fuel=min(self._fuel(launch, blocks), max_rounds or sys.maxsize),
                 poison=self.poison,
             )
+        self.most_rounds = max(self.most_rounds, report.rounds)
         # what is printed in a hidden case could tell its sizes
         if report.printed and not self.compiled.plan.hidden:
             # bytes, so that the locale does not matter to the parent
