@@ -68,7 +68,9 @@ class CaseFollower:
     ) -> FollowedCases:
         runs: dict[str, CheckedRun] = {}
         cases = sorted(compiled.cases, key=self._order)
-        with contextlib.suppress(TimeoutError):
+        ended: tuple[Report, Job] | None = None
+        problem = ""
+        try:
             async with asyncio.timeout(self._limit_s):
                 for number, case in enumerate(cases):
                     if not is_wanted():
@@ -84,18 +86,24 @@ class CaseFollower:
                     if run := _run_in(report):
                         runs[case.plan.case] = run
                     if report.status is not Status.correct:
-                        report = await told_in_the_open(
-                            report_without_sizes(report),
-                            job,
-                            self._task,
-                            self.device,
-                            partial(self._compiler.compile_small, candidate, limits=self._limits),
-                            _no_progress,
-                        )
-                        return _ended(runs, report, case, len(cases))
-                return FollowedCases(runs)
-        late = f"stopped after {self._limit_s:g} s"
-        return FollowedCases(runs, problem=_share(late, len(runs), len(cases)))
+                        ended = report_without_sizes(report), job
+                        break
+        except TimeoutError:
+            problem = _share(f"stopped after {self._limit_s:g} s", len(runs), len(cases))
+        if ended is None:
+            return FollowedCases(runs, problem=problem)
+        report = await self._in_the_open(*ended, candidate)
+        return _ended(runs, report, ended[1].cases[0], len(cases))
+
+    async def _in_the_open(self, report: Report, job: Job, candidate: Candidate) -> Report:
+        """As told_in_the_open, with a time limit of its own: what was found in time counts."""
+        compile_small = partial(self._compiler.compile_small, candidate, limits=self._limits)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limit_s):
+                return await told_in_the_open(
+                    report, job, self._task, self.device, compile_small, _no_progress
+                )
+        return report
 
     def _order(self, case: CompiledCase) -> tuple[bool, int]:
         """Small cases first; hidden ones last, because a fault there is told without its lines."""

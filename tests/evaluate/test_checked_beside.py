@@ -216,6 +216,15 @@ def test_a_missing_barrier_is_a_fault_with_both_lines_when_it_counts(tmp_path: P
     assert (one.after(other).status, one.after(other).score) == (Status.fault, None)
 
 
+def test_a_fault_in_a_hidden_case_is_told_of_a_small_one(tmp_path: Path) -> None:
+    odd = KERNEL.replace("BARRIER", "if (n % 2 == 0) __syncthreads(); else __nanosleep(5000);")
+    _, verified = kept().run(pair(Bench(tmp_path), odd))
+    assert (verified.status, verified.reason) == (Status.fault, "race in a hidden case")
+    assert verified.forensics is not None and verified.forensics.case == "large with N=2561"
+    (said,) = (item.sentence for item in verified.forensics.diagnoses)
+    assert said.startswith("race: ") and f"at line {READS}" in said and f"at line {WRITES}" in said
+
+
 def test_a_clean_kernel_keeps_its_verdict_and_says_what_was_followed(tmp_path: Path) -> None:
     first, verified = kept().run(pair(Bench(tmp_path), CLEAN))
     assert verified.status is Status.correct and verified.score == first.score

@@ -2,11 +2,12 @@
 
 So one compilation serves many changes: a value becomes `number == 7 ? changed : value`, a statement
 `if (number == 7) changed else statement`. What is decided while compiling (sizes of arrays,
-arguments of templates, types, constants) cannot be switched.
+arguments of templates, types, constants) cannot be switched; but a wait for copies can, as a whole.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -18,8 +19,10 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _CONSTANT_WORDS = frozenset(
     ("constexpr", "static_assert", "using", "case", "enum", "__launch_bounds__", "template")
 )
+_CONSTANT_OPERANDS = frozenset(("__align__", "__launch_bounds__", "alignas", "sizeof", '"n"'))
 # Changes of a value's type: an alternative is converted to the type of what it replaces.
 _OTHER_TYPES = frozenset(("whole numbers divided", "type of a sum too narrow"))
+_WAIT = re.compile(r"\w+<[^<>;]*>\(\);")
 _DELIMITERS = frozenset((",", ";", "{", "}", "?", ":", "return", "else", "do")) | ASSIGNMENTS
 
 
@@ -75,8 +78,10 @@ def _one_switched(code: KernelCode, change: SourceChange) -> SwitchedChange | No
     first, last = touched
     if not code.function_places[first]:
         return None
-    if any(_is_constant(code, place) for place in range(first, last + 1)):
-        return None
+    constants = [place for place in range(first, last + 1) if _is_constant(code, place)]
+    if constants:
+        by_statement = all(_is_of_a_wait(code, place) for place in constants)
+        return _statement(code, change, first, last) if by_statement else None
     removed = code.tokens.source(first, last)
     if ";" in removed or ";" in change.new or _touches_assignment(code, change, first, last):
         return _statement(code, change, first, last)
@@ -214,12 +219,24 @@ def _is_constant(code: KernelCode, position: int) -> bool:
             declared or (found is None and tokens.text(name) != ")")
         ):
             return True
-        if tokens.text(name) in ("__align__", "__launch_bounds__", "alignas", "sizeof"):
+        if tokens.text(name) in _CONSTANT_OPERANDS:
             return True
         place = opening
     first, _ = code.extents.statement(place)
     words = {tokens.text(item) for item in range(first, min(first + 4, len(tokens)))}
     return bool(words & _CONSTANT_WORDS) or code.in_template_arguments(position)
+
+
+def _is_of_a_wait(code: KernelCode, position: int) -> bool:
+    """Whether it is a constant operand of an instruction, or the argument of a call that has no
+    other, `wait<2>();`: the whole statement can be switched, and its code is short.
+    """
+    tokens, around = code.tokens, code.tokens.enclosing[position]
+    if around > 0 and tokens.text(around - 1) == '"n"':
+        return True
+    first, last = code.extents.statement(position)
+    text = tokens.source(first, last)
+    return _WAIT.fullmatch(text) is not None and code.in_template_arguments(position)
 
 
 def _spanning(

@@ -18,6 +18,8 @@ STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
 SCRATCH_TOLD = 60.0
 # Where an access lies beyond the end of shared memory, the launch reserves too little of it.
 RESERVED_TOLD = 40.0
+# Where it says how many groups of copies may be left.
+GROUPS_TOLD = 20.0
 # What blocks say to one another, and where they count themselves, where one reads what no other
 # has written, or two write the same.
 ATOMIC_TOLD = 4.0
@@ -70,6 +72,7 @@ class ToldFault:
         self._arrays = frozenset(_ARRAY.findall(sentence)) - {"shared"}
         self._lacks_barrier = "no __sync" in sentence
         self._is_beyond_shared = "beyond its end" in sentence and "(shared+" in sentence
+        self._has_copies_left = "wait_group between them must be" in sentence
         self._is_between_blocks = " of block " in sentence or "global memory to which" in sentence
         self._lacks_writes = "global memory to which nothing was written" in sentence
         self._ends: dict[int, tuple[int, int]] = {}  # of statements, the lines
@@ -81,6 +84,8 @@ class ToldFault:
             return SCRATCH_TOLD
         if self._is_beyond_shared and kind.startswith(_RESERVED):
             return RESERVED_TOLD
+        if self._has_copies_left and kind == "groups of copies by one":
+            return GROUPS_TOLD
         if self._lacks_barrier and kind.startswith("other stage"):
             return STAGE_TOLD
         if self._lacks_barrier and kind.startswith("barrier missing"):

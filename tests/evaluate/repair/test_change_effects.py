@@ -197,3 +197,13 @@ def test_blocks_that_race_speak_for_what_they_count() -> None:
     assert told_by(code, [said]).odds("sign", [atomic]) > 1.0
     within = "race: no __syncthreads() between the write at line 9 and the read at line 9"
     assert told_by(code, [within]).odds("sign", [atomic]) == 1.0
+
+
+def test_copies_that_are_waited_for_too_late_speak_for_the_number_of_groups() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    said = "async copy: thread 8 reads ring (shared+0) at line 9 before the cp.async at line 4 is complete"
+    told = told_by(
+        kernel_code(candidate), [f"{said}; the cp.async.wait_group between them must be 1 or less"]
+    )
+    groups = "groups of copies by one"
+    assert told.odds(groups, []) > told_by(kernel_code(candidate), [said]).odds(groups, []) > 1.0

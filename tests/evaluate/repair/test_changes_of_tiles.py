@@ -243,6 +243,16 @@ def test_a_change_of_constants_functions_and_the_plan_mends_it(
     assert_said(candidate, repairing(candidate, kernel(body), kind), said)
 
 
+def test_a_function_that_waits_for_copies_is_known_by_what_it_does() -> None:
+    begin = "__device__ float lane_sum"
+    waits = 'template <int N> __device__ void left() { asm("cp.async.wait_group %0;" ::"n"(N)); }'
+    wrong, right = (
+        kernel(body, begin, f"{waits}\n{begin}")
+        for body in ("left<STAGES>();", "left<STAGES - 1>();")
+    )
+    assert repairing(wrong, right, "groups of copies by one")
+
+
 def test_a_share_that_is_no_whole_number_of_tiles_is_rounded_up() -> None:
     size = "COLUMNS: round_up(N, 64)"
     right = kernel(right=size, wrong="COLUMNS: round_up(ceil_div(N, 3), 64)")

@@ -54,6 +54,30 @@ def test_what_is_decided_while_compiling_is_not_switched(old: str, new: str) -> 
     assert switched(code_of(kernel), change(kernel, old, new)) is None
 
 
+@pytest.mark.parametrize(
+    ("wait", "old", "new"),
+    [
+        ("left<2>();", "<2>", "<1>"),
+        ('asm volatile("cp.async.wait_group %0;" ::"n"(3 - 1) : "memory");', "3 - 1", "3 - 2"),
+    ],
+)
+def test_a_wait_is_switched_whole(wait: str, old: str, new: str) -> None:
+    """Its number must be known while compiling."""
+    begin = "float top = -INFINITY, sum = 0.0f;"
+    kernel = candidate((begin, f"{begin} {wait}"))
+    number = kernel.source.index(old, kernel.source.index(wait))
+    kind = SourceChange(number, number + len(old), new, "groups of copies by one")
+    found = switched(code_of(kernel), kind)
+    assert found is not None and found.form is Form.statement
+    assert found.new == wait.replace(old, new)
+
+
+def test_a_value_that_a_template_makes_is_not_switched() -> None:
+    begin = "float top = -INFINITY, sum = 0.0f;"
+    kernel = candidate((begin, f"{begin} sum = left<2>(top);"))
+    assert switched(code_of(kernel), change(kernel, "<2>", "<1>")) is None
+
+
 def test_elements_of_references_to_arrays_are_switched() -> None:
     kernel = candidate(
         (

@@ -117,13 +117,23 @@ def _parities(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(place - 1, place - 1, f"({own.name} + 1)", kind)
 
 
+def waiting_functions(code: KernelCode) -> set[str]:
+    """The names of functions that wait for groups of copies."""
+    tokens, found = code.tokens, set[str]()
+    for place in range(len(tokens)):
+        opening = code.function_of(place) if "wait_group" in tokens.text(place) else -1
+        if opening > 0 and opening - 1 in tokens.partners:
+            found.add(tokens.text(tokens.partners[opening - 1] - 1))
+    return found
+
+
 def _counts(code: KernelCode) -> Iterator[SourceChange]:
     """`wait<STAGES - 1>()` made `wait<STAGES - 2>()`: one group less may be on its way."""
-    tokens = code.tokens
+    tokens, waiting = code.tokens, waiting_functions(code)
     spots = [
         (closing - 1, opening)
         for opening, closing in code.extents.template_arguments
-        if _WAIT_COUNT.search(tokens.text(opening - 1))
+        if _WAIT_COUNT.search(tokens.text(opening - 1)) or tokens.text(opening - 1) in waiting
     ]
     for opening in range(1, len(tokens)):
         is_count = tokens.text(opening) == "(" and opening in tokens.partners

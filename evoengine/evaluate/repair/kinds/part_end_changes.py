@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.ahead_changes import waiting_functions
 from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.source_change import SourceChange
 
@@ -139,9 +140,11 @@ def _cleared(code: KernelCode) -> Iterator[SourceChange]:
 
 def _waits(code: KernelCode) -> Iterator[SourceChange]:
     """`wait<2 * STAGES>()` made `wait<2 * STAGES - 1>()`: one group of copies less may be open."""
-    tokens = code.tokens
+    tokens, waiting = code.tokens, waiting_functions(code)
     for opening, closing in code.extents.template_arguments:
-        if not _WAITS.fullmatch(tokens.text(opening - 1)) or tokens.text(opening - 2) == "void":
+        name = tokens.text(opening - 1)
+        is_wait = _WAITS.fullmatch(name) is not None or name in waiting
+        if not is_wait or tokens.text(opening - 2) == "void":
             continue
         if tokens.text(closing - 2) in ("-", "+"):
             yield code.replaced(closing - 2, closing - 1, "", "groups of copies by one")

@@ -55,8 +55,8 @@ ROUNDS_OF_CHANGED = 2
 LEAST_ROUNDS = 1 << 16
 # In checked mode, by those of the first kernel that was followed there; and at least. A loop that
 # runs away through memory has a finding in every round.
-ROUNDS_OF_FOLLOWED = 2
-LEAST_FOLLOWED = 1 << 12
+ROUNDS_OF_FOLLOWED = 4
+LEAST_FOLLOWED = 1 << 14
 # Compiling one kernel takes half a second; a process in which it takes longer is replaced.
 COMPILATIONS_END_S = 3.0
 
