@@ -101,6 +101,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "lanes without a part": 5.0,
     "thread of the second group": 3.0,
     "term inside of a root": 4.0,
+    "term inside of a quotient": 3.0,
+    "bytes of what is left": 5.0,
     "terms behind a function": 4.0,
     "row of a tile missing": 2.5,
     "pair of a lane's columns": 4.0,

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.kinds.name_changes import own_functions
+from evoengine.evaluate.repair.kinds.term_changes import sorts_between
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _LIMITS = frozenset(("fmaxf", "fminf", "max", "min"))
 _ROOTS = frozenset(("sqrtf", "rsqrtf", "sqrt"))
 _MOST_ARGUMENTS = 8
 _LONGEST = 12  # tokens of a term
+_BYTES_OF_COPIES = ("4", "8", "16")
+
+Range = tuple[int, int]
 
 
 def inside_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -32,6 +36,7 @@ def inside_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield from _steps(code, place)
         else:
             yield from _quotients(code, place)
+            yield from _shared_quotients(code, place)
 
 
 def _limits(code: KernelCode, opening: int) -> Iterator[SourceChange]:
@@ -44,6 +49,9 @@ def _limits(code: KernelCode, opening: int) -> Iterator[SourceChange]:
     (first, last), (begin, end) = arguments
     one, other = tokens.source(first, last), tokens.source(begin, end)
     name = tokens.text(opening - 1)
+    if name == "min":
+        yield from _bytes_left(code, *arguments)
+        yield from _bytes_left(code, *arguments[::-1])
     if tokens.text(closing + 1) in ("+", "-", "*"):
         stop = code.extents.operand_behind(closing + 1)[1]
         if stop - closing <= _LONGEST:
@@ -59,6 +67,29 @@ def _limits(code: KernelCode, opening: int) -> Iterator[SourceChange]:
         left, right = tokens.source(first, signs[0] - 1), tokens.source(signs[0], last)
         new = f"({name}({left}, {other}) {right})"
         yield code.replaced(opening - 1, closing, new, kind)
+
+
+def _bytes_left(code: KernelCode, most: Range, left: Range) -> Iterator[SourceChange]:
+    """`min(16, n - at)` made `min(16, 4 * (n - at))`: a copy counts in bytes."""
+    text = code.tokens.source(*left)
+    if code.tokens.source(*most) in _BYTES_OF_COPIES and " - " in text and "*" not in text:
+        for size in ("4", "2"):
+            yield code.replaced(*left, f"{size} * ({text})", "bytes of what is left")
+
+
+def _shared_quotients(code: KernelCode, opening: int) -> Iterator[SourceChange]:
+    """`(sum + eps) / C` made `(sum / C + eps)`."""
+    tokens, closing = code.tokens, code.tokens.partners[opening]
+    places = range(opening + 1, closing)
+    terms = [at for at in places if tokens.text(at) == "+" and tokens.enclosing[at] == opening]
+    is_float = "float" in sorts_between(code, opening + 1, closing - 1)
+    if tokens.text(closing + 1) != "/" or len(terms) != 1 or not is_float:
+        return
+    begin, end = code.extents.operand_behind(closing + 1)
+    one = tokens.source(opening + 1, terms[0] - 1)
+    more = tokens.source(terms[0] + 1, closing - 1)
+    new = f"({one} / {tokens.source(begin, end)} + {more})"
+    yield code.replaced(opening, end, new, "term inside of a quotient")
 
 
 def _roots(code: KernelCode, opening: int) -> Iterator[SourceChange]:

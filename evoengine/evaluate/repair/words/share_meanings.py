@@ -119,6 +119,14 @@ SHARE_WORDS = {
         "a term (epsilon) is on the wrong side of a root: it is added inside where it must be"
         " added behind, or the other way round, in"
     ),
+    "term inside of a quotient": (
+        "a term (epsilon) is added before the division and not behind it, so that it is divided,"
+        " too, and much too small, in"
+    ),
+    "bytes of what is left": (
+        "what is left is counted in elements where bytes are meant: the factor (size of an element)"
+        " is missing, the last ones (the tail) are not copied and zeros are taken for them, in"
+    ),
     "terms behind a function": (
         "terms (a bias) are added behind a function where they must be added before it, in"
     ),
