@@ -71,7 +71,9 @@ def _tables(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _limits(code: KernelCode) -> Iterator[SourceChange]:
-    """`count = 256` made `min(256, S - first)`, where `first = blockIdx.x * 256`."""
+    """`count = 256` made `min(256, S - first)`, where `first = blockIdx.x * 256`; and `min(256,
+    tiles - group * 256)` where the first one has no name.
+    """
     values = first_values(code)
     texts = {item.name: code.tokens.source(*value) for item, value in values}
     for item, value in values:
@@ -81,6 +83,9 @@ def _limits(code: KernelCode) -> Iterator[SourceChange]:
         begins = [name for name, text in texts.items() if re.search(rf"\* {own}$", text)]
         visible = code.visible(value[0], "int")
         begins = [name for name in begins if name in {it.name for it in visible}]
+        names = {it.name for it in visible if not (it.is_parameter or it.name.isupper())}
+        counted = dict.fromkeys(re.findall(rf"\b(\w+) \* {own}\b", code.tokens.code))
+        begins += [f"{name} * {own}" for name in counted if name in names]
         for size in [it.name for it in visible if not it.name.isupper() or it.is_parameter]:
             for begin in begins if size != item.name and size not in begins else ():
                 new = f"min({own}, {size} - {begin})"
