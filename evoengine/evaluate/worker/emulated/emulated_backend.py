@@ -86,8 +86,8 @@ class EmulatedBackend:
         self._loaded = LoadedModule(emulator, alive)
         # case -> the call that is modelled: one with the most work, not with the easiest inputs
         self._busiest: dict[str, ExaminedSet] = {}
-        self._instructions: dict[str, int] = {}  # case -> those of the last whole check
-        self._followed_rounds: dict[str, int] = {}  # case -> those of a launch in checked mode
+        self._instructions: dict[str, int] = {}  # case -> those of the candidate
+        self._followed_rounds: dict[str, int] = {}  # case -> its most in checked mode
         self._wrong_call: WrongCall | None = None  # of this job
         self._followed = ""  # the candidate of the last job, if that was checked mode alone
         # paths of PTX files that are also compiled without checks
@@ -205,6 +205,9 @@ class EmulatedBackend:
         followed = job.candidate if follows or job.only_set is not None else ""
         if not followed or followed != self._followed:
             self._loaded.forget()
+        if job.only_set is None:  # a candidate as it is: how far others ran does not bound changes
+            self._instructions.clear()
+            self._followed_rounds.clear()
         self._followed = followed
 
     def _refuse_huge_variables(self, compiled: CompiledCase) -> None:
