@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evoengine.evaluate.repair.kinds.header_changes import entries_of
+from evoengine.evaluate.repair.kinds.header_changes import TUNABLE, entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _LET = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*([A-Z]\w*)[ \t]*$", re.MULTILINE)
 _SHARE = re.compile(r"^[ \t]+[A-Z]\w*:[ \t]*\"?(ceil_div\([^()\n]*\))", re.MULTILINE)
-_TUNABLE = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*\[", re.MULTILINE)
 _TILES = re.compile(r"(?://|ceil_div\([^()]*,|round_up\([^()]*,) *(\w+)")
 _SHARED = re.compile(r"\bshared(?:_bytes)?:[ \t]*\"?(\d+) \*")
 _STAGES = re.compile(r"\b(?:STAGES|RING|BUFFERS|SLOTS) = (\d+)")
@@ -38,7 +37,7 @@ def plan_rounding_changes(header: str, code: str) -> Iterator[SourceChange]:
 
 def _broken_tiles(header: str, tiles: list[str]) -> Iterator[SourceChange]:
     """`CHUNK: ceil_div(S, PARTS)` made whole tiles: `round_up(ceil_div(S, PARTS), TILE_KEYS)`."""
-    names = list(dict.fromkeys([*_TUNABLE.findall(header)[:_MOST_TILES], *tiles]))
+    names = list(dict.fromkeys([*TUNABLE.findall(header)[:_MOST_TILES], *tiles]))
     for found in _SHARE.finditer(header):
         for name in names:
             if not re.search(rf"\b{name}\b", found[1]):

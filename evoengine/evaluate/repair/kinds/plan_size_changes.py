@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import combinations, islice
 
-from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
+from evoengine.evaluate.repair.kinds.header_changes import LISTS, TUNABLE, entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _SHARED = re.compile(r"\bshared(?:_bytes)?:[ \t]*([^\n,}]+(?:\([^\n]*\))?[^\n,}]*)")
@@ -16,7 +16,6 @@ _SCALAR = re.compile(r"(?<![\w.])[a-z]\w*(?![\w.(:])")
 _LET = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*([^\n\[{]+?)[ \t]*$", re.MULTILINE)
 _BUFFER = re.compile(r"\b(\w+):[ \t]*\{[^{}\n]*\bshape:[ \t]*\[([^\]\n]*)\]")
 _VALUE = re.compile(r"\bvalue:\s*([^,{}\n]+?)\s*(?=[,}])")
-_TUNABLE = re.compile(r"^[ \t]+([A-Z]\w*):[ \t]*\[", re.MULTILINE)
 _LAUNCHED = re.compile(r"kernel:\s*\"?(\w+)")
 _AXES = "xyz"
 _MOST_NAMES = 4
@@ -55,7 +54,7 @@ def _shared(header: str) -> Iterator[SourceChange]:
                     yield SourceChange(start, start + len(number[0]), str(other), kind)
         quote = '"' if found[1].startswith('"') else ""
         bare = found[1].strip().strip('"')
-        for name in [*_TUNABLE.findall(header), *values][:_MOST_NAMES]:
+        for name in [*TUNABLE.findall(header), *values][:_MOST_NAMES]:
             if name not in _SIZE.findall(bare):
                 whole = f"({bare})" if re.search(r"[-+]", bare) else bare
                 new = f"{quote}{whole} * {name}{quote}"

@@ -36,11 +36,13 @@ def _worked_out(code: KernelCode) -> Iterator[SourceChange]:
     """
     tokens, found = code.tokens, []
     for item in code.unread:
-        for place in range(item.last) if item.is_parameter and item.sort == "float" else ():
+        if not item.is_parameter or item.sort != "float":
+            continue
+        for place in range(item.position + 1, item.last):
             name = tokens.text(place + 2)
             is_own = code.names.at(place + 2) is not None and name in item.name
             is_value = code.function_places[place] and code.extents.is_binary(place + 1)
-            if is_own and is_value and tokens.kind(place) == "number" and place > item.position:
+            if is_own and is_value and tokens.kind(place) == "number":
                 found.append(code.replaced(place, place + 2, item.name, _WORKED_OUT))
     yield from found
     if len(found) > 1:
