@@ -42,12 +42,14 @@ class CaseFollower:
         self.device = device
         self._limit_s = limit_s
         self._is_started = False
+        self._starting = asyncio.Lock()
 
     async def start(self) -> None:
         """Starts the emulator, which takes seconds of a core, unless it runs; raises EvoError."""
-        if not self._is_started:
-            await self.device.start(self._task, self._task_path)
-            self._is_started = True
+        async with self._starting:
+            if not self._is_started:
+                await self.device.start(self._task, self._task_path)
+                self._is_started = True
 
     async def close(self) -> None:
         """Ends the emulator's processes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -163,18 +163,18 @@ class CheckedBeside:
             return None
 
     @asynccontextmanager
-    async def lent(self) -> AsyncIterator[Workbench | None]:
-        """An emulator that follows nothing meanwhile; None where all are busy, or none works."""
-        if self._problem or not self._idle:
-            yield None
-            return
-        follower = self._idle.pop()
+    async def lent(self, most: int) -> AsyncIterator[Sequence[Workbench]]:
+        """Up to `most` emulators that follow nothing meanwhile, some of them not started yet; none
+        where all are busy, or none works.
+        """
+        # those that were used last have started: they come first
+        followers = [] if self._problem else self._idle[: -most - 1 : -1]
+        self._idle = [item for item in self._idle if item not in followers]
         try:
-            await self._start(follower)
-            yield None if self._problem else Workbench(self._compiler, follower.device)
+            yield [Workbench(self._compiler, item.device, item.start) for item in followers]
         finally:
             if not self._is_closed:
-                self._idle.append(follower)
+                self._idle += reversed(followers)
                 self._serve_waiting()
 
     async def close(self) -> None:
@@ -209,8 +209,8 @@ class CheckedBeside:
         return chosen
 
     def _serve_waiting(self) -> None:
-        """Lets an emulator that is free follow those that wait."""
-        if self._waiting and self._idle:
+        """Lets emulators that are free follow those that wait, one each."""
+        for _ in range(min(len(self._waiting), len(self._idle))):
             # the last one that was used has started
             serving = asyncio.create_task(self._serve(self._idle.pop()))
             self._serving.add(serving)

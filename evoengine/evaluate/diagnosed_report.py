@@ -5,19 +5,21 @@ candidate waiting. On an emulator it is where the case has a smaller version.
 
 The mistake is looked for on a small version of the case first (task/small_cases.py): causes are
 found there that cannot be told from one another in millions of elements, and of a hidden case
-nothing may be told at all. Where the candidate is right on that, its own case is looked at.
+nothing may be told at all. Where that shows no cause, smaller ones are looked at; where the
+candidate is right on all of them, its own case.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from evoengine.errors import EvoError
 from evoengine.evaluate.hidden_case import forensics_without_sizes
 from evoengine.protocols import CompiledCase, Device, Job, Progress, Purpose, Report
-from evoengine.records import CaseCheck, Forensics, Status
+from evoengine.records import CaseCheck, DiagnosisKind, Forensics, Status
 from evoengine.task.schema import Task
-from evoengine.task.small_cases import smaller_versions
+from evoengine.task.small_cases import smaller_versions, tiny_versions
 
 PHASE = "forensics"  # all that the jobs of the diagnosis take, their own checks included
 # each grader has inputs of its own
@@ -25,6 +27,20 @@ NOT_SEEN = (
     "no output was wrong when the case was checked once more: it is wrong on few inputs, or differs"
     " from run to run"
 )
+MORE_S = 6.0  # after which no further small case is begun
+# Findings that say what is seen, and not what made it so.
+_SEEN = frozenset(
+    {
+        DiagnosisKind.region,
+        DiagnosisKind.period,
+        DiagnosisKind.sizes,
+        DiagnosisKind.inputs,
+        DiagnosisKind.constant,
+        DiagnosisKind.not_finite,
+        DiagnosisKind.unknown,
+    }
+)
+_WHOLE = 0.98  # of the wrong elements
 # the small cases with these names, those that the candidate can be built for
 CompileSmall = Callable[[Sequence[str]], Awaitable[tuple[CompiledCase, ...]]]
 
@@ -47,8 +63,7 @@ async def diagnosed(
         return report
     progress("looking for what is wrong")
     diagnosis = _Diagnosis(report, job, wrong, device, progress)
-    small = await compile_small(smaller_versions(task, wrong.case))
-    forensics = await diagnosis.on_small(small) if small else None
+    forensics = await diagnosis.on_small_ones(task, compile_small)
     if forensics is None:
         forensics = await diagnosis.on_its_own_case()
         if wrong.hidden:
@@ -70,7 +85,26 @@ class _Diagnosis:
         self._passed = tuple(check.case for check in report.checks if check.ok)
         self.phases_s: dict[str, float] = {}
 
-    async def on_small(self, cases: tuple[CompiledCase, ...]) -> Forensics | None:
+    async def on_small_ones(self, task: Task, compile_small: CompileSmall) -> Forensics | None:
+        """What was found out on the first small case that shows a cause, else on the first on which
+        an output is wrong; None where none is.
+        """
+        began = time.monotonic()
+        case = self._wrong.case
+        first = await compile_small(smaller_versions(task, case))
+        found = await self._on_small(first) if first else None
+        if (found and _has_cause(found)) or not smaller_versions(task, case):
+            return found
+        for tiny in await compile_small(tiny_versions(task, case)):
+            if time.monotonic() - began > MORE_S:
+                break
+            other = await self._on_small((tiny,))
+            if other and _has_cause(other):
+                return other
+            found = found or other
+        return found
+
+    async def _on_small(self, cases: tuple[CompiledCase, ...]) -> Forensics | None:
         """What was found out on the first of the small cases on which an output is wrong; None
         where none is, or nothing was found out.
         """
@@ -113,6 +147,11 @@ class _Diagnosis:
         lines = why.strip().splitlines() or [""]
         problem = f"not diagnosed: {lines[0][:200]}"
         return Forensics(case=self._wrong.case, problem=problem)
+
+
+def _has_cause(found: Forensics) -> bool:
+    """Whether one of the findings explains all that is wrong."""
+    return any(item.kind not in _SEEN and item.share >= _WHOLE for item in found.diagnoses)
 
 
 def _undiagnosed(report: Report, job: Job) -> CaseCheck | None:

@@ -15,7 +15,7 @@ from typing import Any
 from evoengine.candidate.arch import DeviceLimits, limits_of
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import DeviceError, EvoError, TaskError, ToolchainError
-from evoengine.evaluate.checked_beside import CheckedBeside
+from evoengine.evaluate.checked_beside import MOST_EMULATORS, CheckedBeside
 from evoengine.evaluate.compile.pool import CompilePool
 from evoengine.evaluate.compile_candidate import (
     CandidateCompiler,
@@ -297,9 +297,11 @@ class LocalExecutor:
         if seconds <= 0:
             return verdict
         likes = parents if of_parents else self.likes
-        async with nullcontext() if self.beside is None else self.beside.lent() as emulator:
+        # a run has other candidates to follow, and the edits of one are few
+        most = 1 if of_parents else MOST_EMULATORS
+        async with nullcontext(()) if self.beside is None else self.beside.lent(most) as emulators:
             bench = Workbench(self.compiler, self.device)
-            search = RepairSearch(bench, limits, emulator, likes=likes, only_likes=of_parents)
+            search = RepairSearch(bench, limits, emulators, likes=likes, only_likes=of_parents)
             return await with_repair(verdict, candidate, search, seconds, progress)
 
     async def race(

@@ -64,12 +64,21 @@ def smaller_versions(task: Task, case: str) -> list[str]:
     """The small cases on which a candidate that is wrong in `case` may be wrong as well, by name.
 
     For a hidden case they are a few odd ones, always the same: which one is wrong, they do not
-    tell.
+    tell. Of a shown one the odd version comes first: it has half the elements, and among whole
+    tiles that are alike a mistake has several explanations.
     """
     if case in task.hidden_cases:
         return _odd_cases(task)
-    small = small_case(task, case) if case in task.cases else None
-    return [] if small is None else [small[0]]
+    if case not in task.cases:
+        return []
+    small = small_case(task, case)
+    return [] if small is None else [item[0] for item in (odd_case(task, case), small) if item]
+
+
+def tiny_versions(task: Task, case: str) -> list[str]:
+    """Those that are smaller still, by name; the same for all hidden cases."""
+    shown = case if case in task.cases else next(iter(task.cases))
+    return [item[0] for item in _tiny_cases(task, shown) if item is not None]
 
 
 def _odd_cases(task: Task) -> list[str]:

@@ -14,6 +14,7 @@ from evoengine.task.small_cases import (
     odd_case,
     small_case,
     smaller_versions,
+    tiny_versions,
     versions,
 )
 from tests.scale_task import load_scale_task
@@ -92,6 +93,15 @@ def test_no_size_follows_from_the_least_one_of_a_hidden_case() -> None:
         for rows in range(51, 80, 2)
     ]
     assert all(sizes == found[0] for sizes in found) and found[0]
+
+
+def test_of_a_shown_case_the_odd_version_is_looked_at_before_the_regular_one() -> None:
+    task = load_task(find_task("matmul_fp16"))
+    found = smaller_versions(task, "square")
+    assert [task.scope(name)["M"] for name in found] == [81, 128]
+    tiny = tiny_versions(task, "square")
+    assert [task.scope(name)["M"] for name in tiny] == [81, 641, 9, 9]
+    assert all(tiny_versions(task, case) == tiny for case in task.hidden_cases), "none is told"
 
 
 def test_cases_that_become_the_same_are_one(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.device.worker_device import EMULATED_TIMES
@@ -32,13 +32,15 @@ class ChangedLaunches:
         self,
         candidate: Candidate,
         bench: Workbench,
-        alone: Mapping[str, CaseCheck],
+        alone: dict[str, CaseCheck],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`alone` says how the candidate does, by case, without alternatives to it."""
+        """`alone` says how the candidate does, by case, without alternatives to it; all launches
+        of a candidate share it.
+        """
         self._candidate = candidate
         self._bench = bench
-        self._alone = dict(alone)
+        self._alone = alone
         self._clock = clock
         self._cases = FIRST_CASES  # of the next job
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_order import kernel_code
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
 from evoengine.evaluate.repair.words.change_meaning import meaning

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.protocols import Device
 
 
+async def _runs_already() -> None: ...
+
+
 @dataclass(frozen=True)
 class Workbench:
-    """A device, started for the task, and the compilers of its code."""
+    """A device for the task, and the compilers of its code."""
 
     compiler: CandidateCompiler
     device: Device
+    start: Callable[[], Coroutine[Any, Any, None]] = (
+        _runs_already  # as often as asked; raises EvoError
+    )
 
     @property
     def is_emulator(self) -> bool:

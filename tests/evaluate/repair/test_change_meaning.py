@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evoengine.evaluate.repair.change_order import ordered_changes
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.name_roles import role_of
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.words.change_meaning import _MEANINGS
 from tests.evaluate.repair.small_kernel import candidate, repairing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from evoengine.candidate import kernel_file
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.errors import WorkerError
+from evoengine.evaluate.case_follower import CaseFollower
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
 from evoengine.evaluate.repair.change_order import kernel_code
@@ -20,8 +22,10 @@ from evoengine.evaluate.repair.changed_launches import (
     _next_count,
     is_as_wrong,
 )
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.repair_search import MOST_REFUTED, FoundRepairs, RepairSearch
+from evoengine.evaluate.repair.repair_search import RepairSearch
+from evoengine.evaluate.repair.repair_walk import MOST_REFUTED
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
 from evoengine.evaluate.repair.workbench import Workbench
@@ -142,7 +146,7 @@ async def started(folder: Path, cases: str = "{small: {N: 65536}}") -> LocalExec
 def search_beside(executor: LocalExecutor, gpu: Device, emulator: Device) -> RepairSearch:
     """A search whose changes are tried on an emulator beside a GPU."""
     judge, beside = (Workbench(executor.compiler, device) for device in (gpu, emulator))
-    return RepairSearch(judge, limits_of_arch("sm_89"), beside)
+    return RepairSearch(judge, limits_of_arch("sm_89"), [beside])
 
 
 def found_on(device: type, folder: Path) -> tuple[FoundRepairs, list[str]]:
@@ -205,6 +209,46 @@ def test_beside_a_gpu_an_emulator_tries_the_changes_as_long_as_it_works_and_the_
     tried, whole = [[job.only_set is not None for job in jobs] for jobs in (on_emulator, on_gpu)]
     assert all(tried) and not all(whole)
     assert any(whole) == (jobs < 1000) and len(tried) == (len(tried) if jobs == 1000 else jobs + 1)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("problem", ["", "no memory"])
+def test_several_emulators_share_the_changes_and_one_that_fails_leaves_the_rest_to_the_others(
+    tmp_path: Path, problem: str
+) -> None:
+    said: list[str] = []
+
+    async def run() -> tuple[list[str], list[Noted]]:
+        executor = await started(tmp_path)
+        second = kept().device("l4")
+        emulators = [Noted(executor.device), Noted(second)]
+        limits = limits_of_arch("sm_89")
+        follower = CaseFollower(
+            executor.task, executor.task_path, executor.compiler, limits, second, 60.0
+        )
+
+        async def broken() -> None:
+            raise WorkerError(problem)
+
+        try:
+            judge, one, other = (
+                Workbench(executor.compiler, device) for device in (executor.device, *emulators)
+            )
+            start = broken if problem else follower.start
+            search = RepairSearch(judge, limits, [one, replace(other, start=start)])
+            found = await search.find(
+                kernel_file.parse(KERNEL), WrongInputs("small", 0), 60.0, said.append
+            )
+            return [change.new for change in found.changes], emulators
+        finally:
+            await second.close()
+            await executor.close()
+
+    new, emulators = kept().run(run())
+    assert "2" in new
+    assert emulators[0].jobs
+    assert bool(emulators[1].jobs) is not bool(problem)
+    assert any(problem in note for note in said if note.startswith("note: ")) is bool(problem)
 
 
 @pytest.mark.timeout(120)
@@ -271,7 +315,7 @@ def test_a_larger_case_is_taken_when_changes_that_are_right_on_a_small_one_are_w
         device = Noted(executor.device)
         try:
             bench = Workbench(executor.compiler, device)
-            search = RepairSearch(bench, limits_of_arch("sm_89"), bench, likes=likes)
+            search = RepairSearch(bench, limits_of_arch("sm_89"), [bench], likes=likes)
             wrong = WrongInputs("large", 0)
             found = await search.find(kernel_file.parse(WRONG_TWICE), wrong, 8.0, lambda _: None)
             return found, device.jobs
@@ -304,7 +348,7 @@ def test_when_time_is_up_what_was_found_is_enough(tmp_path: Path) -> None:
         device = Slow(executor.device)
         try:
             bench = Workbench(executor.compiler, device)
-            search = RepairSearch(bench, limits_of_arch("sm_89"), None, lambda: now, likes)
+            search = RepairSearch(bench, limits_of_arch("sm_89"), (), lambda: now, likes)
             wrong = WrongInputs("small", 0)
             found = await search.find(kernel_file.parse(KERNEL), wrong, 60.0, lambda _: None)
             return found, device.jobs

@@ -6,8 +6,8 @@ import pytest
 
 from evoengine.evaluate.repair.change_order import ordered_changes
 from evoengine.evaluate.repair.expression_weights import EXPRESSION_WEIGHTS
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.words.expression_meanings import EXPRESSION_MEANINGS
 from tests.evaluate.repair.parts_kernel import kernel, repairing
 

@@ -8,8 +8,8 @@ from benchmarks.written_alike import form
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_order import header_end, ordered_changes
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
 
 KERNEL = """/* evoengine

@@ -10,9 +10,10 @@ from evoengine.candidate import kernel_file
 from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_order import ordered_changes
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.kinds.difference_changes import AS_A_LIKE_KERNEL, difference_changes
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs, RepairSearch
+from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs

@@ -6,8 +6,8 @@ import pytest
 
 from evoengine.candidate import kernel_file
 from evoengine.evaluate.repair.change_order import ordered_changes
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs
 
 SOURCE = """/* evoengine
 name: column_sums

@@ -8,8 +8,8 @@ from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import bug_manifest
 from benchmarks.repair_reach import WITHIN, counts, place_of_planted
 from evoengine.evaluate.repair.change_order import ordered_changes
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs
 from tests.evaluate.repair.small_kernel import candidate, repairing
 
 # corpus, bug, the kind of change that mends it

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from evoengine.candidate import kernel_file
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.repair_finding import finding
-from evoengine.evaluate.repair.repair_search import FoundRepairs
 from evoengine.evaluate.repair.source_change import SourceChange
 
 KERNEL = """/* evoengine

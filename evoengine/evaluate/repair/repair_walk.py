@@ -1,0 +1,178 @@
+"""Tries the changes of a kernel in their order, on one emulator or several, or on a GPU.
+
+An emulator launches one change after the other on one core. Where a machine has cores for several
+emulators, each takes the next changes that are left, so that as many more are tried in the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.errors import CandidateError, EvoError
+from evoengine.evaluate.repair.change_queue import ChangeQueue
+from evoengine.evaluate.repair.changed_launches import ChangedLaunches
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
+from evoengine.evaluate.repair.repair_job import (
+    ChangeCompiler,
+    CompiledChanges,
+    changed_candidate,
+)
+from evoengine.evaluate.repair.source_change import SourceChange
+from evoengine.evaluate.repair.switched_change import SwitchedChange
+from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs
+from evoengine.protocols import Progress
+from evoengine.records import CaseCheck
+
+# Changes that are right on a small case and wrong on others: then the next larger one is taken.
+MOST_REFUTED = 2
+# After the first change that makes all right, others are looked for as long as this share of the
+# time so far, because a second one shows that the first need not be what was meant.
+MORE_SHARE = 0.25
+MORE_S = 3.0  # at most
+
+
+class RepairWalk:
+    """One walk through the changes of a candidate, as long as there is time."""
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        wrong: Sequence[WrongInputs],
+        benches: Sequence[Workbench],
+        queue: ChangeQueue,
+        alone: dict[str, CaseCheck],
+        wrong_elsewhere: Callable[[Candidate], Awaitable[str]],
+        limits: DeviceLimits,
+        seconds: float,
+        progress: Progress,
+        clock: Callable[[], float],
+    ) -> None:
+        """Changes are tried on the first of `wrong`, and on the next when it shows too little.
+
+        `benches` are alike; `alone` says how the candidate does, by case, without alternatives to
+        it. `wrong_elsewhere` says why a changed kernel is not right everywhere, if it is not.
+        """
+        self.found = FoundRepairs(known=len(queue))
+        self._candidate = candidate
+        self._wrong, *self._larger = wrong
+        self._benches = benches
+        self._queue = queue
+        self._alone = alone
+        self._wrong_elsewhere = wrong_elsewhere
+        self._limits = limits
+        self._progress = progress
+        self._clock = clock
+        self._began = clock()
+        self._ends = self._began + seconds
+        self._compiler = self._compiler_of_case()
+        self._refuted = 0  # on this case
+        self._one_at_a_time = asyncio.Lock()  # of whole verdicts, and of the code without changes
+        self._knows_plain_code = False
+
+    async def run(self) -> None:
+        """Tries changes until time is up. What was found stays found if a process fails later, and
+        the other benches go on; raises EvoError where all of them failed and nothing was found.
+        """
+        lanes = [asyncio.create_task(self._try_on(bench)) for bench in self._benches]
+        try:
+            await asyncio.wait(lanes)
+        finally:
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.gather(*lanes, return_exceptions=True)
+        failures = [error for lane in lanes if (error := lane.exception()) is not None]
+        for error in failures:
+            if not isinstance(error, EvoError):
+                raise error
+        if len(failures) == len(lanes) and not self.found.changes:
+            raise failures[0]
+        for error in failures:
+            self._progress(f"note: the search for further changes was given up: {error}")
+        self.found.compilations += self._compiler.compilations
+
+    def _compiler_of_case(self) -> ChangeCompiler:
+        compiler = self._benches[0].compiler
+        return ChangeCompiler(self._candidate, self._wrong.case, compiler, self._limits)
+
+    def _take_larger_case(self) -> None:
+        self.found.compilations += self._compiler.compilations
+        self._wrong = self._larger.pop(0)
+        self._compiler = self._compiler_of_case()
+        self._refuted = 0
+        self._knows_plain_code = False
+
+    async def _try_on(self, bench: Workbench) -> None:
+        """Tries what is left on one bench; the next changes are compiled meanwhile."""
+        await bench.start()
+        launches = ChangedLaunches(self._candidate, bench, self._alone, self._clock)
+        following = self._compile(self._queue.taken())
+        try:
+            while following is not None and self._clock() < self._ends:
+                compiled = await following
+                following = self._compile(self._queue.taken())
+                if compiled is not None:
+                    await self._try(compiled, launches)
+                    self._compiler.discard(compiled)
+        finally:
+            if following is not None:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+
+    def _compile(
+        self, taken: Sequence[SwitchedChange] | SourceChange | None
+    ) -> asyncio.Task[CompiledChanges | None] | None:
+        """The compilation of changes, begun; None where there are none."""
+        if taken is None:
+            return None
+        if isinstance(taken, SourceChange):
+            return asyncio.create_task(self._compiler.alone(taken))
+        return asyncio.create_task(self._compiler.together(taken))
+
+    async def _try(self, compiled: CompiledChanges, launches: ChangedLaunches) -> None:
+        """Launches each change of a code; the whole verdict decides on those that are right."""
+        launched = await launches.launched(compiled, self._wrong, self._ends)
+        if launched.is_spoiled:
+            await self._know_plain_code(launches)
+            self._queue.split(compiled.changes)
+            return
+        self.found.launched += len(compiled.changes)
+        self._queue.saw(launched)
+        self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
+        for number, change in enumerate(launched.right_ones):
+            async with self._one_at_a_time:
+                if self.found.changes and self._clock() >= self._ends:
+                    break  # a whole verdict takes seconds, and one is enough when time is up
+                await self._verify(change)
+            if self._refuted >= MOST_REFUTED and self._larger and not self.found.changes:
+                self._take_larger_case()
+                self._queue.again(launched.right_ones[number + 1 :])
+                break
+
+    async def _know_plain_code(self, launches: ChangedLaunches) -> None:
+        """Once: what the kernel does in a code that has no changes, to tell which ones spoil it."""
+        async with self._one_at_a_time:
+            if self._knows_plain_code:
+                return
+            self._knows_plain_code = True
+            compiled = await self._compiler.together(())
+            if compiled is not None:
+                await launches.compare_with(compiled, self._wrong, self._ends)
+                self._compiler.discard(compiled)
+
+    async def _verify(self, change: SourceChange) -> None:
+        try:
+            changed = changed_candidate(self._candidate, change)
+        except CandidateError:
+            return
+        if why := await self._wrong_elsewhere(changed):
+            self.found.refuted += 1
+            self._refuted += 1
+            self._progress(f"note: right on the inputs that were wrong, {why} on others")
+            return
+        self.found.changes.append(change)
+        now = self._clock()
+        self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
