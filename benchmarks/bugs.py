@@ -19,8 +19,8 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.planted_bugs import (
@@ -36,6 +36,7 @@ from benchmarks.table import Row, machine, table
 from evoengine import atomic_files
 from evoengine.errors import EvoError
 from evoengine.evaluate.device_choice import EMULATOR, DeviceChoice
+from evoengine.evaluate.repair.repaired_verdict import PHASE
 from evoengine.protocols import Executor
 from evoengine.records import DiagnosisKind, Status, Verdict
 from evoengine.search.choose_run import parse_checks
@@ -61,7 +62,7 @@ class Judgement:
     sentences: tuple[str, ...]  # of the findings, in their order
     expected: Status | None  # None where the manifest does not say: a bug on a GPU
     seconds: float = 0.0  # of the diagnosis, without its further launches
-    repair_s: float = 0.0  # of the search for a change
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # of the verdict
     repair_line: int | None = None  # of the change that makes it right
     is_at_place: bool = False  # whether that is the planted place
 
@@ -108,7 +109,8 @@ class Judgement:
             "named": None if honest else self.is_named,
             "by reason": None if honest else self.is_named_by_reason,
             "seconds": self.seconds,
-            "repair s": self.repair_s,
+            "repair s": self.phases_s.get(PHASE, 0.0),
+            "whole s": self.phases_s.get("total", 0.0),
             "repaired": self.repair_words,
             "problem": self.problem,
             "reason": self.reason,
@@ -169,7 +171,7 @@ class BugWalk:
             sentences,
             expected,
             _seconds_of(verdict),
-            verdict.phases_s.get("repair", 0.0),
+            verdict.phases_s,
             line,
             line in entry.planted_lines(self.folder),
         )
