@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +51,9 @@ class ChangeCompiler:
         assert pool is not None
         self._pool: CompilePool = pool
         self._seen: set[str] = set()
+        self._unrolls = False
+        self._compiles_plain: bool | None = None  # the code without changes; None: not known yet
+        self._one_at_a_time = asyncio.Lock()
         self._header_end = header_end(candidate)
         self.compilations = 0
 
@@ -61,13 +65,31 @@ class ChangeCompiler:
         """All `changes` in one code, without those that do not compile; None where none is left,
         or where the code does not compile without changes.
         """
+        unrolls = self._unrolls
+        found = await self._together(changes)
+        if found is None and not unrolls and not await self._works_plain():
+            found = await self._together(changes)
+        return found
+
+    async def _works_plain(self) -> bool:
+        """Whether the code without changes compiles. Where it does not, as where a macro asks to
+        unroll each loop, loops stay as they are from then on.
+        """
+        async with self._one_at_a_time:
+            if self._compiles_plain is None:
+                self._compiles_plain = await self._together(()) is not None
+                self._unrolls = not self._compiles_plain
+            return self._compiles_plain
+
+    async def _together(self, changes: Sequence[SwitchedChange]) -> CompiledChanges | None:
         numbered = list(enumerate(changes, start=1))
         plan = self._plan(self._candidate)
         for _ in range(ATTEMPTS):
             if plan is None or (changes and not numbered):
                 return None
             pieces = [(number, piece) for number, item in numbered for piece in item.pieces]
-            written = switched_source(self._candidate.source, self._header_end, pieces)
+            source = self._candidate.source
+            written = switched_source(source, self._header_end, pieces, self._unrolls)
             built = await self._build(self._candidate, plan, written.text[self._header_end :])
             if built.status == "ok":
                 cases = tuple(_selecting(plan, built, number) for number, _ in numbered)

@@ -22,7 +22,10 @@ static __device__ __forceinline__ bool evo_is(int number) {
 }
 extern "C" __global__ void evo_select(int number) { evo_number = number; }
 """
-_PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+unroll[^\n]*$", re.MULTILINE)
+# Requests to unroll a loop, or not to: two of them at one loop do not compile.
+_REQUEST = r"(?:GCC[ \t]+|clang[ \t]+loop[ \t]+)?(?:no)?unroll"
+_PRAGMA = re.compile(rf"^[ \t]*#[ \t]*pragma[ \t]+{_REQUEST}[^\n]*$", re.MULTILINE)
+_OPERATOR = re.compile(rf'_Pragma[ \t]*\([ \t]*"[ \t]*{_REQUEST}[^"\n]*"[ \t]*\)')
 _LOOP = re.compile(r"(?<![\w.])for\s*\(")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*$", re.MULTILINE)
 
@@ -40,9 +43,15 @@ class SwitchedSource:
 class _Writer:
     """Writes the source line by line, each with the numbers of the changes there."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, unrolls: bool) -> None:
         self.source = source
         self.lines: list[tuple[str, tuple[int, ...]]] = [("", ())]
+        self._unrolls = unrolls
+
+    def write_source(self, start: int, end: int) -> None:
+        """What the source has there."""
+        text = self.source[start:end]
+        self.write(text if self._unrolls else plain_loops(text))
 
     def write(self, text: str) -> None:
         """More of the last line, and lines of no change."""
@@ -61,12 +70,15 @@ class _Writer:
 
 
 def switched_source(
-    source: str, header_end: int, changes: Sequence[tuple[int, SwitchedChange]]
+    source: str,
+    header_end: int,
+    changes: Sequence[tuple[int, SwitchedChange]],
+    unrolls: bool = False,
 ) -> SwitchedSource:
     """`source` with all `changes`, each with its number (from 1). Loops are not unrolled, because
-    their code would take long to compile.
+    their code would take long to compile, unless it `unrolls`: then they stay as they are.
     """
-    writer = _Writer(source)
+    writer = _Writer(source, unrolls)
     includes = list(_INCLUDE.finditer(source))
     after = includes[-1].end() if includes else header_end
     writer.write(source[:header_end])
@@ -79,7 +91,7 @@ def switched_source(
 
 def plain_loops(code: str) -> str:
     """`code` without requests to unroll loops, line by line the same."""
-    return _LOOP.sub('_Pragma("unroll 1") for (', _PRAGMA.sub("", code))
+    return _LOOP.sub('_Pragma("unroll 1") for (', _OPERATOR.sub("", _PRAGMA.sub("", code)))
 
 
 def _write(
@@ -89,12 +101,12 @@ def _write(
     place = start
     for group in _outermost(changes):
         first = group[0][1]
-        writer.write(plain_loops(writer.source[place : first.start]))
+        writer.write_source(place, first.start)
         own = [item for item in group if (item[1].start, item[1].end) == (first.start, first.end)]
         inner = [item for item in group if item not in own]
         _write_group(writer, first, own, inner)
         place = first.end
-    writer.write(plain_loops(writer.source[place:end]))
+    writer.write_source(place, end)
 
 
 def _outermost(

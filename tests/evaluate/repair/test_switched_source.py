@@ -152,8 +152,21 @@ def test_every_line_of_an_alternative_knows_its_number() -> None:
     assert SELECT in written.text
 
 
-def test_loops_are_not_unrolled() -> None:
-    assert plain_loops("#pragma unroll 4\nfor (;;) f();") == '\n_Pragma("unroll 1") for (;;) f();'
+@pytest.mark.parametrize(
+    ("asked", "left"),
+    [
+        ("#pragma unroll 4\n", "\n"),
+        ("#pragma GCC unroll 4\n", "\n"),
+        ("#pragma nounroll\n", "\n"),
+        ("#pragma clang loop unroll(full)\n", "\n"),
+        ('_Pragma("unroll") ', " "),
+        ('_Pragma ( "unroll 8" ) ', " "),
+        ('#define UNROLL _Pragma("unroll")\nUNROLL ', "#define UNROLL \nUNROLL "),
+        ('_Pragma("once") ', '_Pragma("once") '),
+    ],
+)
+def test_loops_are_not_unrolled(asked: str, left: str) -> None:
+    assert plain_loops(f"{asked}for (;;) f();") == f'{left}_Pragma("unroll 1") for (;;) f();'
 
 
 def compiled(kernel: Candidate, changes: list[SwitchedChange]) -> CompiledChanges | None:
@@ -190,6 +203,25 @@ def test_changes_that_do_not_compile_are_left_out_and_all_others_stay() -> None:
     assert list(found.changes) == [good[0].change, good[1].change]
     assert [case.plan.launches[0].kernel for case in found.cases] == [SELECT, SELECT]
     assert [case.plan.launches[0].args[0].scalar for case in found.cases] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "macro",
+    [
+        '#define UNROLL _Pragma("unroll")\n',
+        # what it asks for stands nowhere as it is
+        "#define REQUEST(words) _Pragma(#words)\n#define UNROLL REQUEST(unroll)\n",
+    ],
+)
+def test_a_macro_that_asks_to_unroll_keeps_no_change_from_being_tried(macro: str) -> None:
+    kernel = candidate(
+        *KERNEL,
+        ("__device__ float warp_sum", f"{macro}__device__ float warp_sum"),
+        ("for (int step", "UNROLL for (int step"),
+        ("for (int c", "UNROLL for (int c"),
+    )
+    found = compiled(kernel, switched_changes(kernel)[:24])
+    assert found is not None and len(found.changes) > 12
 
 
 @pytest.mark.timeout(120)
