@@ -44,11 +44,13 @@ from evoengine.evaluate.repair.kinds.extent_changes import extent_changes
 from evoengine.evaluate.repair.kinds.fence_changes import fence_changes
 from evoengine.evaluate.repair.kinds.first_value_changes import first_value_changes
 from evoengine.evaluate.repair.kinds.fragment_changes import fragment_changes
+from evoengine.evaluate.repair.kinds.guard_changes import guard_changes
 from evoengine.evaluate.repair.kinds.header_changes import header_changes
 from evoengine.evaluate.repair.kinds.index_changes import index_changes
 from evoengine.evaluate.repair.kinds.inside_changes import inside_changes
 from evoengine.evaluate.repair.kinds.instruction_changes import instruction_changes
 from evoengine.evaluate.repair.kinds.joint_changes import joint_changes
+from evoengine.evaluate.repair.kinds.kept_changes import kept_changes
 from evoengine.evaluate.repair.kinds.lane_changes import lane_changes
 from evoengine.evaluate.repair.kinds.launch_changes import launch_changes
 from evoengine.evaluate.repair.kinds.layout_changes import layout_changes
@@ -109,6 +111,8 @@ _CODE_CHANGES = (
     tile_changes,
     unwritten_changes,
     round_changes,
+    kept_changes,
+    guard_changes,
     order_changes,
     update_changes,
     fence_changes,

@@ -11,7 +11,7 @@ from functools import cached_property
 OPENING = {"(": ")", "[": "]", "{": "}"}
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/|\\\n)
-      |(?P<directive>^[ \t]*\#(?![ \t]*define)[^\n]*)
+      |(?P<directive>^[ \t]*\#(?![ \t]*define)[^\n]*|\b_Pragma[ \t]*\([ \t]*"[^"\n]*"[ \t]*\))
       |(?P<define>^[ \t]*\#[ \t]*define[ \t]+\w+)
       |(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
       |(?P<number>0[xX][0-9a-fA-F]+[uUlL]*
@@ -20,6 +20,8 @@ _TOKEN = re.compile(
       |(?P<sign><<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|::|.)""",
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
+# a macro that stands for a directive, such as UNROLL
+_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+_Pragma[ \t]*\(", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,18 @@ def words(code: str) -> tuple[str, ...]:
 
 
 class TokenList:
-    """The tokens of a code without comments and directives; #define is left out, its body is in."""
+    """The tokens of a code without comments, directives and macros that stand for one; #define is
+    left out, its body is in.
+    """
 
     def __init__(self, code: str) -> None:
         self.code = code
+        directives = set(_DIRECTIVE.findall(code))
         self.tokens: tuple[Token, ...] = tuple(
             Token(str(found.lastgroup), found[0], found.start())
             for found in _TOKEN.finditer(code)
             if found.lastgroup not in ("space", "directive", "define")
+            and found[0] not in directives
         )
 
     def __len__(self) -> int:

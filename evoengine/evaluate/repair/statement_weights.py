@@ -5,6 +5,9 @@ They were guessed, beside the fitted ones of like kinds (change_weights).
 
 STATEMENT_WEIGHTS: dict[str, float] = {
     "begin of each round missing": 5.0,
+    "begin of each round missing, of a declaration": 20.0,
+    "second of a pair unchecked": 5.0,
+    "own part counted again": 4.0,
     "begin of a sum missing": 2.0,
     "begin missing": 6.0,
     "state begun in each round": 2.0,

@@ -25,7 +25,7 @@ def stage_changes(code: KernelCode) -> Iterator[SourceChange]:
         if first != last or sort != "int" or not code.function_places[first]:
             continue
         name = tokens.text(first)
-        if name not in names and not _STAGE.fullmatch(name):
+        if name not in names and (not _STAGE.fullmatch(name) or _is_count(name)):
             continue
         if tokens.text(first + 1) in ("=", "^=", "+=", "++") or tokens.text(first - 1) == "++":
             continue
@@ -36,3 +36,8 @@ def stage_changes(code: KernelCode) -> Iterator[SourceChange]:
             other = f"1 - {name}" if name in subtracted else f"{name} ^ 1"
             new = other if is_whole else f"({other})"
             yield code.replaced(first, last, new, "other stage of a buffer")
+
+
+def _is_count(name: str) -> bool:
+    """Whether a name stands for how many there are, such as STAGES or buffers."""
+    return name.isupper() or name.endswith("s")

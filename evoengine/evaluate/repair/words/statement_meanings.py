@@ -13,6 +13,7 @@ from evoengine.evaluate.repair.words.forgotten_meanings import FORGOTTEN_MEANING
 from evoengine.evaluate.repair.words.place_meanings import fixed, shown
 
 _TARGET = re.compile(r"([A-Za-z_]\w*)(?:\[[^=]*\]|\.\w+)*\s*[-+*/^]?=")
+_GUARD = re.compile(r"if \(\w+ == \w+\) continue;")
 _VALUE = re.compile(r"=\s*([A-Za-z_]\w*)")
 
 
@@ -34,6 +35,24 @@ def _summed(text: ChangedText) -> str:
     return (
         f"{_targets(text.new)}: not set back before it is added up again, {shown(text.new)} is"
         f" missing, so that what it held already is counted twice, in {text.where}"
+    )
+
+
+def _unchecked(text: ChangedText) -> str:
+    condition = text.new.partition("(")[2].partition(")")[0]
+    return (
+        f"the check of the second one of a pair is missing ({condition}): where the size is odd it"
+        f" is written although it lies outside, over the first element of the next row, or beyond"
+        f" the end, in {text.where}"
+    )
+
+
+def _own_again(text: ChangedText) -> str:
+    guard = _GUARD.search(text.new)
+    assert guard is not None
+    return (
+        "the own part is added twice: it is in the sum already and must be left out (skipped) where"
+        f" the parts of all are added, {shown(guard[0])} is missing, in {text.where}"
     )
 
 
@@ -220,6 +239,8 @@ def _compared(text: ChangedText) -> str:
 STATEMENT_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("begin of each round", _begun),
     ("begin of a sum", _summed),
+    ("second of a pair", _unchecked),
+    ("own part counted", _own_again),
     (
         "begin missing",
         fixed("sums begin with any value: they are not initialised (not set to zero), in"),

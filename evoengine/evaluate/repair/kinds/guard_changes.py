@@ -1,0 +1,80 @@
+"""Guards that are missing: the second one of a pair that may lie beyond the end, the own part
+among those of all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_NEAREST = 200  # tokens before a store in which the check of the first one of a pair stands
+_OWN = re.compile(r"= *(blockIdx\.[xyz]|threadIdx\.x (/ 32|>> 5)) *[,;]")
+
+
+def guard_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """A condition put before a statement, or in front of a round."""
+    yield from _second_of_a_pair(code)
+    yield from _own_part(code)
+
+
+def _second_of_a_pair(code: KernelCode) -> Iterator[SourceChange]:
+    """`to[0] = x; to[1] = y;` made `to[0] = x; if (c + 1 < N) to[1] = y;` behind a check of c."""
+    tokens = code.tokens
+    for first, last in code.statements:
+        index = first + 1
+        if tokens.text(index) != "[" or index not in tokens.partners:
+            continue
+        closing = tokens.partners[index]
+        is_second = tokens.text(closing - 1) == "1" and tokens.text(closing - 2) in ("[", "+")
+        if not is_second or tokens.text(closing + 1) != "=":
+            continue
+        for condition in _checks_before(code, first):
+            new = f"if ({condition}) {tokens.source(first, last)}"
+            yield code.replaced(first, last, new, "second of a pair unchecked")
+
+
+def _checks_before(code: KernelCode, place: int) -> Iterator[str]:
+    """`c + 1 < N` for each c < N, and c >= N, before a place, the nearest first."""
+    tokens, found = code.tokens, set[str]()
+    for sign in range(place - 1, max(place - _NEAREST, 0), -1):
+        is_name = tokens.kind(sign - 1) == "name" and tokens.kind(sign + 1) == "name"
+        if tokens.text(sign) not in ("<", ">=") or not is_name:
+            continue
+        if tokens.text(sign - 2) == "." or not code.can_stand(sign - 1, sign + 1, place):
+            continue
+        condition = f"{tokens.text(sign - 1)} + 1 < {tokens.text(sign + 1)}"
+        if condition not in found:
+            found.add(condition)
+            yield condition
+
+
+def _own_part(code: KernelCode) -> Iterator[SourceChange]:
+    """`for (int i = 0; i < parts; ++i) {` with `if (i == part) continue;` in front, where `part` is
+    the own one, by the index of the block or the lane.
+    """
+    tokens = code.tokens
+    blocks = StatementBlocks(code)
+    for loop in blocks.loops():
+        ends = code.head_ends(loop.opening)
+        if tokens.text(loop.place) != "for" or len(ends) != 2:
+            continue
+        sign = ends[0] + 2
+        if tokens.text(sign) != "<" or tokens.text(sign - 2) != ";":
+            continue
+        round_name = tokens.text(sign - 1)
+        for own in code.visible(loop.place, "int"):
+            if own.name == round_name or own.position < 0:
+                continue
+            if not _OWN.match(tokens.code, tokens.tokens[own.position + 1].start):
+                continue
+            guard = f"if ({round_name} == {own.name}) continue;"
+            if tokens.text(loop.first) == "{":
+                yield code.inserted(loop.first, f" {guard}", "own part counted again")
+            else:
+                body = tokens.source(loop.first, loop.last)
+                new = f"{{ {guard} {body} }}"
+                yield code.replaced(loop.first, loop.last, new, "own part counted again")
