@@ -33,7 +33,7 @@ def finding(
     if not found.changes:
         return None
     # one that turns a name into 0 or 1 may only keep a part of the kernel from running
-    telling = [item for item in found.changes if not _switches_off(candidate, item)]
+    telling = [item for item in found.changes if not item.switches_off(candidate.source)]
     change, *others = [*telling, *(item for item in found.changes if item not in telling)]
     old, new = _texts(candidate, change)
     line = change.line(candidate.source)
@@ -53,11 +53,6 @@ def finding(
             "launched": found.launched,
         },
     )
-
-
-def _switches_off(candidate: Candidate, change: SourceChange) -> bool:
-    old = candidate.source[change.start : change.end].strip()
-    return change.new.strip() in ("0", "1") and old.isidentifier()
 
 
 def _effect(known: Forensics | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from evoengine.candidate.arch import DeviceLimits
@@ -79,37 +79,45 @@ class RepairSearch:
         ):
             return FoundRepairs()
         progress("looking for the change that makes it right")
+        began = self.clock()
+
+        def ordered() -> ChangeQueue:
+            return ChangeQueue(candidate, told, self.likes, self.only_likes)
+
+        # to order the changes takes seconds, in which other processes show what is wrong
+        ordering = asyncio.create_task(asyncio.to_thread(ordered))
         starting = [asyncio.create_task(bench.start()) for bench in self._emulators]
         try:
-            return await self._find(candidate, wrong, seconds, progress, told)
+            until = began + seconds
+            found = await self._find(candidate, wrong, until, progress, ordering, ordered)
+            found.seconds = self.clock() - began
+            return found
         finally:
-            await asyncio.gather(*starting, return_exceptions=True)
+            await asyncio.gather(ordering, *starting, return_exceptions=True)
 
     async def _find(
         self,
         candidate: Candidate,
         wrong: WrongInputs,
-        seconds: float,
+        until: float,
         progress: Progress,
-        told: Sequence[str],
+        ordering: Awaitable[ChangeQueue],
+        ordered: Callable[[], ChangeQueue],
     ) -> FoundRepairs:
-        began = self.clock()
-
-        async def walked(wrong: Sequence[WrongInputs]) -> FoundRepairs:
+        async def walked(wrong: Sequence[WrongInputs], queue: ChangeQueue) -> FoundRepairs:
             walk = RepairWalk(
                 candidate,
                 wrong,
                 self._emulators if self._is_beside else (self.bench,),
-                ChangeQueue(candidate, told, self.likes, self.only_likes),
+                queue,
                 self.alone,
                 self.wrong_elsewhere,
                 self.limits,
-                seconds - (self.clock() - began),
+                until,
                 progress,
                 self.clock,
             )
             await walk.run()
-            walk.found.seconds = self.clock() - began
             return walk.found
 
         chosen = await self._choose_bench(candidate, wrong)
@@ -120,13 +128,13 @@ class RepairSearch:
                 return FoundRepairs()
             chosen = [replace(wrong, is_fault=False)]
         try:
-            return await walked(chosen)
+            return await walked(chosen, await ordering)
         except EvoError as error:
             if self.only_likes or self.bench is self._judge or not wrong.has_outputs:
                 raise
             progress(f"note: the emulator gave up: {error}; changes are tried on the GPU")
             self.bench = self._judge
-            return await walked([replace(wrong, is_fault=False)])
+            return await walked([replace(wrong, is_fault=False)], ordered())
 
     @property
     def _is_beside(self) -> bool:

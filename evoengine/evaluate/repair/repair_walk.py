@@ -47,14 +47,15 @@ class RepairWalk:
         alone: dict[str, CaseCheck],
         wrong_elsewhere: Callable[[Candidate], Awaitable[str]],
         limits: DeviceLimits,
-        seconds: float,
+        until: float,
         progress: Progress,
         clock: Callable[[], float],
     ) -> None:
         """Changes are tried on the first of `wrong`, and on the next when it shows too little.
 
         `benches` are alike; `alone` says how the candidate does, by case, without alternatives to
-        it. `wrong_elsewhere` says why a changed kernel is not right everywhere, if it is not.
+        it. `wrong_elsewhere` says why a changed kernel is not right everywhere, if it is not. No
+        change is begun after `until`, a time of `clock`.
         """
         self.found = FoundRepairs(known=len(queue))
         self._candidate = candidate
@@ -67,7 +68,7 @@ class RepairWalk:
         self._progress = progress
         self._clock = clock
         self._began = clock()
-        self._ends = self._began + seconds
+        self._ends = until
         self._compiler = self._compiler_of_case()
         self._refuted = 0  # on this case
         self._one_at_a_time = asyncio.Lock()  # of whole verdicts, and of the code without changes
@@ -174,5 +175,7 @@ class RepairWalk:
             self._progress(f"note: right on the inputs that were wrong, {why} on others")
             return
         self.found.changes.append(change)
+        if change.switches_off(self._candidate.source):
+            return
         now = self._clock()
         self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_OFF = re.compile(r"[01](\.0*f?)?")
+_FLOAT = re.compile(r"\d*\.\d*f?")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,15 @@ class SourceChange:
         for piece in sorted(self.pieces, key=lambda item: (item.start, item.end), reverse=True):
             source = source[: piece.start] + piece.new + source[piece.end :]
         return source
+
+    def switches_off(self, source: str) -> bool:
+        """Whether it turns a name into 0 or 1, or a factor into 0: that may only keep a part of the
+        kernel from running, so that something is right which is not what was meant.
+        """
+        old, new = source[self.start : self.end].strip(), self.new.strip()
+        if _FLOAT.fullmatch(old):
+            return _OFF.fullmatch(new) is not None and float(new.rstrip("f")) == 0.0
+        return _OFF.fullmatch(new) is not None and old.isidentifier()
 
     def line(self, source: str) -> int:
         """The line of the change, from 1."""

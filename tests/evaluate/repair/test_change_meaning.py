@@ -87,6 +87,26 @@ def test_other_changes_are_counted() -> None:
     assert len(told.evidence["others"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "is_off"),
+    [
+        ("step", "0", True),
+        ("step", "1", True),
+        ("scale", "0.0f", True),
+        ("1.0f", "0.0f", True),
+        ("1.0f", "2.0f", False),
+        ("0.0f", "1.0f", False),
+        ("1", "0", False),  # where a loop begins
+        ("step / 2", "0", False),
+        ("step", "2", False),
+    ],
+)
+def test_names_made_0_or_1_and_factors_made_0_may_only_switch_something_off(
+    old: str, new: str, is_off: bool
+) -> None:
+    assert SourceChange(0, len(old), new, "kind").switches_off(old) is is_off
+
+
 def test_a_change_that_only_keeps_a_part_from_running_comes_last() -> None:
     wrong = candidate(("int step = 16;", "int step = 8;"))
     start = wrong.source.index("c < ") + len("c < ")

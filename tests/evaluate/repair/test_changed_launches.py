@@ -361,6 +361,40 @@ def test_when_time_is_up_what_was_found_is_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(120)
+def test_after_a_change_that_only_switches_something_off_the_search_goes_on(
+    tmp_path: Path,
+) -> None:
+    """Of `int more = i;` and `2 * x[i] + more` a like kernel has 0 for more, which is tried first."""
+    wrong, off = (
+        kernel_file.parse(
+            KERNEL.replace("out[i] = 3 * x[i];", f"int more = i; out[i] = 2 * x[i] + {text};")
+        )
+        for text in ("more", "0")
+    )
+    now = 0.0
+
+    class Slow(Noted):
+        async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+            nonlocal now
+            report = await super().run(job, progress, verify)
+            now += 10.0
+            return report
+
+    async def run() -> FoundRepairs:
+        executor = await started(tmp_path)
+        try:
+            bench = Workbench(executor.compiler, Slow(executor.device))
+            search = RepairSearch(bench, limits_of_arch("sm_89"), (), lambda: now, [off])
+            return await search.find(wrong, WrongInputs("small", 0), 1000.0, lambda _: None)
+        finally:
+            await executor.close()
+
+    found = kept().run(run())
+    assert found.changes[0].new == "0" and found.changes[0].switches_off(wrong.source)
+    assert not all(change.switches_off(wrong.source) for change in found.changes)
+
+
+@pytest.mark.timeout(120)
 def test_a_slow_first_launch_of_a_code_costs_none_of_its_changes(tmp_path: Path) -> None:
     found, _ = found_on(SlowMachineCode, tmp_path)
     assert "2" in [change.new for change in found.changes]

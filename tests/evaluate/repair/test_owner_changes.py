@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.evaluate.repair.mistaken_statements import assert_mended, kinds
+from evoengine.evaluate.repair.change_order import ordered_changes
+from tests.evaluate.repair.mistaken_statements import assert_mended, kernel, kinds
 
 # kind of change, the wrong statements, the right ones, what is said
 MISTAKES = [
@@ -87,3 +88,15 @@ def test_what_a_thread_has_for_itself_is_not_atomic() -> None:
 
 def test_lanes_and_warps_are_left_as_they_are() -> None:
     assert "one of each warp" not in kinds("if (lane == 0) atomicAdd(out, x[t]);")
+
+
+@pytest.mark.parametrize(
+    ("declared", "is_asked"),
+    [("const int part = t & 7", True), ("constexpr int part = 15 & 7", False)],
+)
+def test_what_all_threads_have_alike_chooses_none_of_them(declared: str, is_asked: bool) -> None:
+    changes = ordered_changes(
+        kernel(f"{declared}; float sum = 0.0f; sum += x[part]; out[t] = sum;")
+    )
+    asked = [change for change, _ in changes if "if (part == 0) sum +=" in change.new]
+    assert bool(asked) is is_asked

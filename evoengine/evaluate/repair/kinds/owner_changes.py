@@ -61,6 +61,7 @@ def _guarded(code: KernelCode, blocks: StatementBlocks) -> Iterator[SourceChange
             for item in code.visible(first, "int")
             if (value := blocks.first_value(item)) is not None
             and blocks.is_constant(item)
+            and not blocks.is_known(item)
             and re.search(r"[%&/]|>>|threadIdx", tokens.source(*value))
             and not re.search(r"blockIdx", tokens.source(*value))
         ]

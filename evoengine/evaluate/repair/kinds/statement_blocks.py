@@ -196,6 +196,10 @@ class StatementBlocks:
         """Whether a variable was declared const."""
         return bool({"const", "constexpr"} & set(self._words_before(item)))
 
+    def is_known(self, item: DeclaredName) -> bool:
+        """Whether a variable has the same value in all threads, known while compiling."""
+        return "constexpr" in self._words_before(item)
+
     def is_shared(self, item: DeclaredName) -> bool:
         """Whether a variable is in shared memory."""
         return "__shared__" in self._words_before(item)
