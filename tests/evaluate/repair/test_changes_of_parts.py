@@ -163,6 +163,10 @@ MISTAKES = [
     ("registers in another order",
      "const int w[4] = {f(row), f(lane), f(base), f(N)}; f(w[0]);",
      "const int w[4] = {f(row), f(base), f(lane), f(N)}; f(w[0]);"),
+    ("index transposed, of an extent", "if (lane >= N) return; f(x[(size_t)lane * 4 + i]);",
+     "if (lane >= N) return; f(x[(size_t)i * N + lane]);"),
+    ("index transposed, of an extent", "for (int s = 0; s < N; ++s) f(x[size_t(s) * C + lane]);",
+     "for (int s = 0; s < N; ++s) f(x[size_t(lane) * N + s]);"),
 ]  # fmt: skip
 # kind of change, and statements that do not have it
 RIGHT = [

@@ -15,6 +15,8 @@ from evoengine.evaluate.repair.kinds.moved_changes import last_summand
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _BOUND = re.compile(r"\b(\w+) < ([^;&|<>]+);")
+_LEFT_OUT = re.compile(r"\bif \((\w+) >= (\w+)\) (?:return|continue|break)\b")
+_WIDE = re.compile(r"(?:size_t|int64_t)\((\w+)\)|\((?:size_t|int64_t|long long)\) ?(\w+)")
 _EXTENTS = {"blockIdx": "gridDim", "threadIdx": "blockDim"}
 _MOST_DIVIDED = 40  # changes of a kernel
 _MOST_NUMBERS = 1
@@ -26,7 +28,8 @@ Range = tuple[int, int]
 
 def extent_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Factors, divisors and remainders of indices, by the extents of what they count."""
-    bounds = {**_blocks(code), **dict(_BOUND.findall(code.tokens.code))}
+    text = code.tokens.code
+    bounds = {**_blocks(code), **dict(_LEFT_OUT.findall(text)), **dict(_BOUND.findall(text))}
     yield from _strides(code, bounds)
     yield from _vectors(code)
     yield from _divided(code)
@@ -70,9 +73,13 @@ def _strides(code: KernelCode, bounds: dict[str, str]) -> Iterator[SourceChange]
         if turn is not None and turn[2] == size:
             new = f"{other} * 2 + {one}"
             yield code.replaced(*whole, new, "planes for turns")
-        bound = _extent(one, bounds)
+        wide = _WIDE.fullmatch(one)
+        name = next(filter(None, wide.groups())) if wide else one
+        bound = _extent(name, bounds)
         if bound:
-            new = f"{_sum(other)} * {_factor(bound)} + {one}"
+            cast, _, end = one.rpartition(name)  # the product is the wide one
+            row = f"{cast}{other}{end}" if end else f"{cast}{_sum(other)}"
+            new = f"{row} * {_factor(bound)} + {name}"
             yield code.replaced(*whole, new, "index transposed, of an extent")
 
 

@@ -12,6 +12,8 @@ _WHOLE = re.compile(r"\d+[uUlL]*")
 _MOST = 1 << 31
 INFINITIES = ("__int_as_float(0xff800000)", "__int_as_float(0x7f800000)")
 _LARGE = 1e4  # a number that stands for infinity
+IN_A_LOOP = "in a loop"
+_LANES = 8  # fewer are counted one by one
 _NEAREST = 2  # variables, the last declared first
 _NEAR_POWER = (127, 255, 448, 511)
 # Constants of kernels: with digits exchanged, or cut too short, one is still near.
@@ -65,7 +67,10 @@ def _whole(code: KernelCode, position: int) -> Iterator[SourceChange]:
     for how, other in others.items():
         if other not in seen and other >= 0:
             seen.add(other)
-            yield code.replaced(position, position, f"{other}{suffix}", f"number {how} {place}")
+            kind = f"number {how} {place}"
+            if place == IN_A_LOOP and _leaves_powers(value, other):
+                kind += ", of a power of two"
+            yield code.replaced(position, position, f"{other}{suffix}", kind)
     near = _nearby_numbers(code, position) - seen
     for other in sorted(near):
         yield code.replaced(position, position, f"{other}{suffix}", f"number of the line {place}")
@@ -81,10 +86,15 @@ def _whole(code: KernelCode, position: int) -> Iterator[SourceChange]:
             yield code.replaced(position, position, item.name, "name for zero")
 
 
+def _leaves_powers(value: int, other: int) -> bool:
+    """Whether a number of lanes, which is a power of two, is made its neighbour."""
+    return value >= _LANES and value & (value - 1) == 0 and abs(value - other) == 1
+
+
 def _place(code: KernelCode, position: int) -> str:
     """Where a number stands, as far as it says how likely it is wrong."""
     if code.loop_of(position) is not None:
-        return "in a loop"
+        return IN_A_LOOP
     if code.in_index(position):
         return "in an index"
     return "elsewhere" if code.function_places[position] else "outside"
