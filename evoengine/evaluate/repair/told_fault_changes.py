@@ -29,10 +29,12 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "race": (
         *("barrier", "other stage", "statement", "condition", "atomic", "row of", "fence"),
         *("one of", "stage", "other buffer", "steps ahead", "wait for", "share that", "comparison"),
+        "axis of the grid",
     ),
     "uninitialised": (
         *("barrier", "reset", "bound", "range", "end of", "number", "launch", "scratch"),
         *("statement", "array not cleared", "begin of", "part of shared", "element that"),
+        "axis of the grid",
     ),
     "async copy": (
         *("too many copies", "other stage", "barrier", "term", "index of", "statement", "commit"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 
 from evoengine.evaluate.repair.declared_names import is_grid_name
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _FAMILIES = (
@@ -31,6 +32,7 @@ _FAMILIES = (
     ("__nv_fp8_e4m3", "__nv_fp8_e5m2"),
 )
 _FUNCTION = "function of the kernel"
+_OF_BLOCKS = ("threadIdx", "blockDim")
 _GRID_NAMES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _MEMBERS = re.compile(r"[xyzw]")
@@ -131,7 +133,9 @@ def _grid_names(code: KernelCode, first: int, last: int) -> Iterator[SourceChang
                 yield code.replaced(first, last, grid, "grid for a name")
         return
     name, axis = tokens.text(first), tokens.text(last)
-    for other in "xyz":
+    # what an axis that no launch has would do is what a change does that only switches off
+    count = _axes(code.source[: code.offset], "block" if name in _OF_BLOCKS else "grid")
+    for other in "xyz"[:count]:
         if other != axis:
             kind = "axis of the grid's size" if name == "gridDim" else "axis of the grid"
             yield code.replaced(last, last, other, kind)
@@ -140,6 +144,13 @@ def _grid_names(code: KernelCode, first: int, last: int) -> Iterator[SourceChang
             yield code.replaced(first, first, grid, "block for thread")
     for item in code.visible(first, "int"):
         yield code.replaced(first, last, item.name, "name for the grid")
+
+
+@lru_cache(maxsize=64)
+def _axes(header: str, name: str) -> int:
+    """How many axes the grids or blocks of a plan have at most; 3 where its lists are not read."""
+    counts = [len(entries_of(found[2])) for found in LISTS.finditer(header) if found[1] == name]
+    return min(3, max(counts, default=3))
 
 
 def _exchanged(code: KernelCode) -> Iterator[SourceChange]:
