@@ -213,6 +213,15 @@ class KernelCode:
                 found.add((position + 1, last))
         return tuple(sorted(pair for pair in found if pair[0] <= pair[1]))
 
+    def is_left_where(self, last: int) -> bool:
+        """Whether a condition that ends at `last` is one under which a round or function ends: it
+        holds nowhere behind.
+        """
+        place = last + 2
+        while self.tokens.text(place) in ("{", ")"):
+            place += 1
+        return self.tokens.text(place) in ("return", "continue", "break")
+
     @cached_property
     def indices(self) -> tuple[tuple[int, int, int], ...]:
         """Each index of an array or pointer: the array's name, first and last token inside."""

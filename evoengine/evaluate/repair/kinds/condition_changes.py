@@ -32,7 +32,7 @@ def _conditional(code: KernelCode) -> Iterator[SourceChange]:
     tokens = code.tokens
     known: dict[str, tuple[int, int]] = {}
     for first, last in code.conditions:
-        if last - first < _LONGEST:
+        if last - first < _LONGEST and not code.is_left_where(last):
             known.setdefault(tokens.source(first, last), (first, last))
     for first, last in code.values:
         sorts = sorts_between(code, first, last)

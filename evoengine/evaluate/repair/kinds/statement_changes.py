@@ -136,7 +136,11 @@ def _guarded(code: KernelCode) -> Iterator[SourceChange]:
             if text != own and code.can_stand(*pair, first):
                 yield code.replaced(first, last, text, "condition of another place")
                 yield code.replaced(first, last, f"({own}) && ({text})", "condition added")
-    guards = {text: pair for text, pair in known.items() if "==" in text or "<" in text}
+    guards = {
+        text: pair
+        for text, pair in known.items()
+        if ("==" in text or "<" in text) and not code.is_left_where(pair[1])
+    }
     single = {"threadIdx.x == 0": None, **guards}
     lanes = [item for item in code.names.all if item.name in ("lane", "lane_id", "laneId", "tid")]
     single |= {f"{item.name} == 0": (item.position, item.position) for item in lanes}
