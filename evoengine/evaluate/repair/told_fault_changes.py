@@ -18,7 +18,7 @@ STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
 SCRATCH_TOLD = 60.0
 # Where an access lies beyond the end of shared memory, the launch reserves too little of it.
 RESERVED_TOLD = 40.0
-# Where it says how many groups of copies may be left.
+# Where it says how many groups of copies may be left, or that a barrier is missing.
 GROUPS_TOLD = 20.0
 # What blocks say to one another, and where they count themselves, where one reads what no other
 # has written, or two write the same.
@@ -86,7 +86,9 @@ class ToldFault:
             return SCRATCH_TOLD
         if self._is_beyond_shared and kind.startswith(_RESERVED):
             return RESERVED_TOLD
-        if self._has_copies_left and kind == "groups of copies by one":
+        # copies that are waited for too late look like a missing barrier between threads
+        is_of_copies = self._has_copies_left or self._lacks_barrier
+        if is_of_copies and kind == "groups of copies by one":
             return GROUPS_TOLD
         if self._lacks_barrier and kind.startswith("other stage"):
             return STAGE_TOLD

@@ -207,3 +207,7 @@ def test_copies_that_are_waited_for_too_late_speak_for_the_number_of_groups() ->
     )
     groups = "groups of copies by one"
     assert told.odds(groups, []) > told_by(kernel_code(candidate), [said]).odds(groups, []) > 1.0
+    race = (
+        "race: no __syncthreads() between the write at line 4 (thread 128) and the read at line 9"
+    )
+    assert told_by(kernel_code(candidate), [race]).odds(groups, []) == told.odds(groups, [])
