@@ -47,6 +47,7 @@ from evoengine.evaluate.repair.kinds.fragment_changes import fragment_changes
 from evoengine.evaluate.repair.kinds.guard_changes import guard_changes
 from evoengine.evaluate.repair.kinds.header_changes import header_changes
 from evoengine.evaluate.repair.kinds.index_changes import index_changes
+from evoengine.evaluate.repair.kinds.index_sum_changes import index_sum_changes
 from evoengine.evaluate.repair.kinds.inside_changes import inside_changes
 from evoengine.evaluate.repair.kinds.instruction_changes import instruction_changes
 from evoengine.evaluate.repair.kinds.joint_changes import joint_changes
@@ -128,6 +129,7 @@ _CODE_CHANGES = (
     term_changes,
     call_changes,
     index_changes,
+    index_sum_changes,
     instruction_changes,
     statement_changes,
     mask_changes,

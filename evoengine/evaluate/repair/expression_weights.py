@@ -36,6 +36,7 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "numbers taken as unsigned": 2.5,
     "stride of the loop's length": 3.0,
     "index transposed, of an extent": 2.0,
+    "sum of an index as elsewhere": 4.0,
     "numbers counted as vectors": 3.0,
     "divisor of a term missing": 2.0,
     "row of vectors": 2.5,

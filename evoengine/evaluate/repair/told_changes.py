@@ -39,7 +39,7 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             r"transposed|fragment|exchanged|reverse|mixed up|layout",
             (
                 *("names exchanged", "arguments", "member", "layout", "type", "coordinates"),
-                *("terms", "axes of", "indices of", "bits for", "transposition"),
+                *("terms", "axes of", "indices of", "bits for", "transposition", "sum of an index"),
             ),
         ),
         (

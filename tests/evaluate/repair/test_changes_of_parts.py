@@ -167,6 +167,10 @@ MISTAKES = [
      "if (lane >= N) return; f(x[(size_t)i * N + lane]);"),
     ("index transposed, of an extent", "for (int s = 0; s < N; ++s) f(x[size_t(s) * C + lane]);",
      "for (int s = 0; s < N; ++s) f(x[size_t(lane) * N + s]);"),
+    ("sum of an index as elsewhere",
+     "for (int i = 0; i < C; i += 2) out[row * C + i * 16 + lane * 2] = x[row * C + lane * N + i];",
+     "for (int i = 0; i < C; i += 2) out[row * C + i * 16 + lane * 2] = x[row * C + i * 16 + lane * 2];"),
+    ("sum of an index as elsewhere", "f(row * 4 + lane, x[row + lane]);", "f(row * 4 + lane, x[row * 4 + lane]);"),
 ]  # fmt: skip
 # kind of change, and statements that do not have it
 RIGHT = [
@@ -209,6 +213,7 @@ RIGHT = [
     ("bits of the lanes before", "f(4 << lane);"),
     ("quotient of a size", "f(mean / 2);"),
     ("largest that begins with zero", "float top = 0.0f; top += x[row];"),
+    ("sum of an index as elsewhere", "f(row * 4 + lane, x[row * 4 + lane]);"),
 ]  # fmt: skip
 
 

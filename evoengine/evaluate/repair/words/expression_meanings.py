@@ -111,6 +111,10 @@ _FIXED = {
         "the stride is wrong: it is not the number of elements that the inner index runs over, so"
         " that rows overlap (some are taken twice) and others are left out, in"
     ),
+    "sum of an index as elsewhere": (
+        "the index is that of another layout: its terms (strides, pitch) are not those with which"
+        " the array is written or read elsewhere, in"
+    ),
     "index transposed, of an extent": (
         "the index is that of another layout: rows and columns (blocks and threads) are transposed,"
         " unlike where the array is written or read elsewhere, in"

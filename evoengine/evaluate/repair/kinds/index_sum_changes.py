@@ -1,0 +1,107 @@
+"""Sums of an index as the kernel has them elsewhere: the same variables in another layout.
+
+Where a kernel stores at `c * 16 + lane * 2` and reads at `lane * 4 + c`, one of them is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_MOST_SUMMANDS = 3  # side by side
+_LONGEST = 24  # tokens
+_MOST = 160  # changes of a kernel, the nearest first
+# what makes of an expression something else than a sum
+_OTHERS = {"-", "?", ":", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "&", "|", "^", "<<", ">>"}
+_OTHERS |= {";", *ASSIGNMENTS, "++", "--"}
+
+Range = tuple[int, int]
+
+
+def index_sum_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Summands that stand side by side, as others of the same variables do."""
+    runs = [(pair, _variables(code, pair)) for pair in _runs(code)]
+    by_variables: dict[frozenset[str], list[Range]] = {}
+    for pair, names in runs:
+        if len(names) > 1:
+            by_variables.setdefault(names, []).append(pair)
+    found: dict[tuple[Range, str], tuple[int, SourceChange]] = {}
+    for pairs in by_variables.values():
+        for one in pairs:
+            for other in pairs:
+                new = code.tokens.source(*other)
+                if _squeezed(code, one) == _squeezed(code, other) or (one, new) in found:
+                    continue
+                if _is_known(code, other, one[0]):
+                    change = code.replaced(*one, new, "sum of an index as elsewhere")
+                    found[one, new] = abs(other[0] - one[0]), change
+    for _, change in sorted(found.values(), key=lambda item: item[0])[:_MOST]:
+        yield change
+
+
+def _runs(code: KernelCode) -> Iterator[Range]:
+    """Each summand, and each two or three side by side, of the sums in brackets."""
+    tokens = code.tokens
+    for opening, closing in tokens.partners.items():
+        if opening > closing or tokens.text(opening) not in ("(", "["):
+            continue
+        if not code.function_places[opening]:
+            continue
+        for summands in _sums(code, opening, closing):
+            for first in range(len(summands)):
+                for last in range(first, min(first + _MOST_SUMMANDS, len(summands))):
+                    pair = summands[first][0], summands[last][1]
+                    if pair[1] - pair[0] < _LONGEST:
+                        yield pair
+
+
+def _sums(code: KernelCode, opening: int, closing: int) -> Iterator[list[Range]]:
+    """The summands of each sum that fills an argument, or all between two brackets."""
+    tokens = code.tokens
+    summands: list[Range] = []
+    begin, is_sum = opening + 1, True
+    for place in range(opening + 1, closing + 1):
+        at_end = place == closing or (
+            tokens.text(place) == "," and _is_inside(code, place, opening)
+        )
+        if at_end or (tokens.text(place) == "+" and _is_inside(code, place, opening)):
+            is_sum &= place > begin
+            summands.append((begin, place - 1))
+            begin = place + 1
+        elif _is_inside(code, place, opening) and tokens.text(place) in _OTHERS:
+            is_sum = False
+        if at_end:
+            if is_sum and len(summands) > 1:
+                yield summands
+            summands, is_sum = [], True
+
+
+def _is_inside(code: KernelCode, place: int, opening: int) -> bool:
+    return code.tokens.enclosing[place] == opening
+
+
+def _variables(code: KernelCode, pair: Range) -> frozenset[str]:
+    """The whole numbers between two tokens that are no parameters, constants or macros."""
+    found = (code.names.at(place) for place in range(pair[0], pair[1] + 1))
+    return frozenset(
+        item.name
+        for item in found
+        if item is not None
+        and item.sort == "int"
+        and not item.is_parameter
+        and not item.name.isupper()
+    )
+
+
+def _is_known(code: KernelCode, pair: Range, position: int) -> bool:
+    """Whether each variable of an expression has one of its name at `position`."""
+    names = {item.name for item in code.visible(position, "int")} | {*code.names.macros}
+    used = (code.names.at(place) for place in range(pair[0], pair[1] + 1))
+    return all(item.name in names for item in used if item is not None and item.sort == "int")
+
+
+def _squeezed(code: KernelCode, pair: Range) -> str:
+    return "".join(code.tokens.text(place) for place in range(pair[0], pair[1] + 1))
