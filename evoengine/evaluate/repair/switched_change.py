@@ -158,6 +158,8 @@ def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> Swi
         return None
     if _is_constant(code, begin):
         return None
+    if _is_output(code, begin, end):
+        return _statement(code, change, first, last)
     following = tokens.text(end + 1)
     assigned = following in ASSIGNMENTS or following in ("++", "--")
     assigned |= tokens.text(begin) == "&" or tokens.text(begin - 1) in ("++", "--", "&")
@@ -167,6 +169,15 @@ def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> Swi
     if own is not None and own.position == begin:
         return None  # it is declared there
     return _spanning(code, change, begin, end, Form.place if is_place else Form.value)
+
+
+def _is_output(code: KernelCode, begin: int, end: int) -> bool:
+    """Whether a value is what an instruction writes, `"=r"(x)` or `"+f"(x)`: a choice of two is no
+    place for it.
+    """
+    tokens = code.tokens
+    is_operand = tokens.text(begin - 1) == "(" and tokens.text(end + 1) == ")"
+    return is_operand and tokens.text(begin - 2).startswith(('"=', '"+'))
 
 
 def _is_referred_to(code: KernelCode, begin: int) -> bool:

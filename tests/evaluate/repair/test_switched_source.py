@@ -41,6 +41,17 @@ def test_a_value_is_taken_whole_and_a_statement_too() -> None:
     assert assigned.new == "sum -= value * weight[c] * scale;"
 
 
+def test_what_an_instruction_writes_is_switched_with_it() -> None:
+    asm = 'asm("mul.f32 %0, %1, %2;" : "=f"(sum) : "f"(sum), "f"(scale));'
+    kernel = candidate(("sum = warp_sum(sum);", asm))
+    place = kernel.source.index('"=f"(sum)') + len('"=f"(')
+    written = switched(code_of(kernel), SourceChange(place, place + 3, "top", "name"))
+    assert written is not None and written.form is Form.statement
+    assert written.new == asm.replace('"=f"(sum)', '"=f"(top)')
+    read = switched(code_of(kernel), change(kernel, '"f"(scale)', '"f"(top)'))
+    assert read is not None and read.form is not Form.statement
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
