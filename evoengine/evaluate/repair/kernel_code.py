@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -11,6 +12,8 @@ from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS, Extents
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.source_tokens import TokenList
 
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\\\n]|\\.|\\\n)*", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 _NEAREST = 6  # variables in place of one that means nothing, the last declared first
 
 
@@ -273,8 +276,9 @@ class KernelCode:
     @cached_property
     def unread(self) -> tuple[DeclaredName, ...]:
         """The variables that are declared and read nowhere. Of members, and of names that stand for
-        several variables, only those whose name nothing reads.
+        several variables, only those whose name nothing reads; a macro may read what has its name.
         """
+        of_macros = set(_WORD.findall(" ".join(_MACRO.findall(self.tokens.code))))
         used = [
             found
             for place in range(len(self.tokens))
@@ -287,6 +291,7 @@ class KernelCode:
             item
             for item in self.names.all
             if item.position >= 0
+            and item.name not in of_macros
             and (item.position not in places if item.is_parameter else item.name not in names)
         )
 

@@ -24,6 +24,9 @@ from evoengine.protocols import CompiledCase
 _ERROR = re.compile(r":(\d+):\d+: (?:fatal )?error")
 _NVRTC_ERROR = re.compile(r"\((\d+)\): (?:catastrophic )?error")
 ATTEMPTS = 8  # after each, the changes that do not compile are left out
+# After so many the others in their lines are left out as well: of a call whose arguments do not fit
+# a message names one.
+ALONE = 2
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class ChangeCompiler:
     async def _together(self, changes: Sequence[SwitchedChange]) -> CompiledChanges | None:
         numbered = list(enumerate(changes, start=1))
         plan = self._plan(self._candidate)
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             if plan is None or (changes and not numbered):
                 return None
             pieces = [(number, piece) for number, item in numbered for piece in item.pieces]
@@ -100,8 +103,17 @@ class ChangeCompiler:
             refused = _refused(built.log, written.line_numbers)
             if not refused:  # nothing says which one: the first half of them, by place, may compile
                 refused = {number for number, _ in numbered[len(numbered) // 2 :]}
-            numbered = [item for item in numbered if item[0] not in refused]
+            lines = {self._line(item) for number, item in numbered if number in refused}
+            numbered = [
+                (number, item)
+                for number, item in numbered
+                if number not in refused and (attempt < ALONE or self._line(item) not in lines)
+            ]
         return None
+
+    def _line(self, item: SwitchedChange) -> int:
+        """The line of the source in which the first piece of a change begins."""
+        return self._candidate.source.count("\n", 0, item.start)
 
     async def alone(self, change: SourceChange) -> CompiledChanges | None:
         """One change; None where it does not compile or leaves the machine code as it was."""

@@ -23,6 +23,12 @@ _CONSTANT_OPERANDS = frozenset(("__align__", "__launch_bounds__", "alignas", "si
 # Changes of a value's type: an alternative is converted to the type of what it replaces.
 _OTHER_TYPES = frozenset(("whole numbers divided", "type of a sum too narrow"))
 _WAIT = re.compile(r"\w+<[^<>;]*>\(\);")
+_NUMBERS = re.compile(
+    r"(?:(?:const|static|extern|volatile|__shared__|unsigned|(?:alignas|__align__)\([^)]*\)) )*"
+    r"(?:float|double|half|__half|bool|char|short|int|long|unsigned|size_t|u?int\d*_t)\b"
+)
+_QUALIFIERS = frozenset(("const", "static", "constexpr", "volatile", "register", "extern"))
+_NO_TYPES = frozenset(("return", "else", "goto", "case", "throw", "delete", "do", "new", "asm"))
 _DELIMITERS = frozenset((",", ";", "{", "}", "?", ":", "return", "else", "do")) | ASSIGNMENTS
 
 
@@ -126,9 +132,28 @@ def _statement(
         and code.tokens.enclosing[item.position] == code.tokens.enclosing[begin]
         for item in code.names.all
     )
-    if declares:
+    if declares or any(_declares_own_type(code, pair[0]) for pair in around):
         return None
     return _spanning(code, change, begin, end, Form.statement)
+
+
+def _declares_own_type(code: KernelCode, first: int) -> bool:
+    """Whether a statement declares a variable of a type of the kernel's own, such as
+    `const Slot& slot = ...`, which a block around it would hide.
+    """
+    tokens, place = code.tokens, first
+    while tokens.text(place) in _QUALIFIERS:
+        place += 1
+    if tokens.kind(place) != "name" or tokens.text(place) in _NO_TYPES:
+        return False
+    place += 1
+    while tokens.text(place) == "::" and tokens.kind(place + 1) == "name":
+        place += 2
+    if tokens.text(place) == "<" and code.extents.is_template_bracket(place):
+        place = next(at for at in range(place, len(tokens)) if tokens.text(at) in (">", ">>")) + 1
+    while tokens.text(place) in ("&", "*", "&&", "const"):
+        place += 1
+    return tokens.kind(place) == "name" and tokens.text(place + 1) in ("=", ";", "[", "{", "(", ",")
 
 
 def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> SwitchedChange | None:
@@ -154,6 +179,10 @@ def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> Swi
         end = tokens.partners[end + 1] if tokens.text(end + 1) in ("(", "[", "{") else end + 1
     if any(tokens.text(place) in ("{", "}", ";") for place in range(begin, end + 1)):
         return None
+    if any(_is_declared(code, place) for place in range(begin, end + 1)):
+        return None
+    if _parts_choice(code, begin, end):
+        return _statement(code, change, first, last)
     if tokens.text(begin) in ("const", "int", "float", "half", "auto", "if", "for", "while"):
         return None
     if _is_constant(code, begin):
@@ -165,10 +194,38 @@ def _value(code: KernelCode, change: SourceChange, first: int, last: int) -> Swi
     assigned |= tokens.text(begin) == "&" or tokens.text(begin - 1) in ("++", "--", "&")
     own = code.names.at(begin) if begin == end else None
     is_place = assigned or (own is not None and own.sort not in ("int", "float"))
-    is_place |= _is_referred_to(code, begin)
-    if own is not None and own.position == begin:
-        return None  # it is declared there
+    is_place |= _is_referred_to(code, begin) or _is_object(code, begin, end)
     return _spanning(code, change, begin, end, Form.place if is_place else Form.value)
+
+
+def _is_declared(code: KernelCode, place: int) -> bool:
+    own = code.names.at(place) if code.tokens.kind(place) == "name" else None
+    return own is not None and own.position == place
+
+
+def _parts_choice(code: KernelCode, begin: int, end: int) -> bool:
+    """Whether the tokens have the `:` of a choice, and not its `?`."""
+    texts = [
+        code.tokens.text(place)
+        for place in range(begin, end + 1)
+        if code.tokens.enclosing[place] == code.tokens.enclosing[begin]
+    ]
+    return texts.count(":") != texts.count("?")
+
+
+def _is_object(code: KernelCode, begin: int, end: int) -> bool:
+    """Whether a value is an element of what is no number, such as a fragment: a function may take
+    it by reference.
+    """
+    tokens = code.tokens
+    own = code.names.at(begin) if tokens.kind(begin) == "name" else None
+    if own is None or tokens.text(begin + 1) != "[" or own.position < 1:
+        return False
+    place = begin + 1
+    while tokens.text(place) == "[":
+        place = tokens.partners.get(place, end) + 1
+    declared = tokens.source(code.extents.statement(own.position)[0], own.position)
+    return place == end + 1 and _NUMBERS.match(declared) is None
 
 
 def _is_output(code: KernelCode, begin: int, end: int) -> bool:

@@ -41,6 +41,36 @@ def test_a_value_is_taken_whole_and_a_statement_too() -> None:
     assert assigned.new == "sum -= value * weight[c] * scale;"
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "const Slot& own = ring[0];",
+        "Slot* own = ring;",
+        "Slot own(ring);",
+        "nvcuda::wmma::fragment<A, 16> own;",
+    ],
+)
+def test_a_declaration_of_an_own_type_stays_where_it_is(declared: str) -> None:
+    kernel = candidate(("sum = warp_sum(sum);", f"{declared} sum = warp_sum(sum);"))
+    start = kernel.source.index(declared)
+    moved = SourceChange(start, start + len(declared), "sum = 0.0f;", "statement")
+    assert switched(code_of(kernel), moved) is None
+
+
+def test_an_element_of_an_object_is_no_copy_and_half_a_choice_no_value() -> None:
+    kernel = candidate(
+        ("float top = -INFINITY", "Tile tiles[2]; const int other = 1; float top = -INFINITY"),
+        ("sum = warp_sum(sum);", "mma(tiles[0], lane > 4 ? sum : top); sum = warp_sum(sum);"),
+    )
+    element = switched(code_of(kernel), change(kernel, "mma(tiles[0]", "mma(tiles[1]"))
+    assert element is not None and element.form is Form.value  # of the call
+    start = kernel.source.index("tiles[0]")
+    whole = switched(code_of(kernel), SourceChange(start, start + 8, "tiles[1]", "name"))
+    assert whole is not None and whole.form is Form.place
+    choice = switched(code_of(kernel), change(kernel, "sum : top", "top : sum"))
+    assert choice is not None and choice.form is Form.statement
+
+
 def test_what_an_instruction_writes_is_switched_with_it() -> None:
     asm = 'asm("mul.f32 %0, %1, %2;" : "=f"(sum) : "f"(sum), "f"(scale));'
     kernel = candidate(("sum = warp_sum(sum);", asm))

@@ -29,7 +29,12 @@ Range = tuple[int, int]
 def extent_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Factors, divisors and remainders of indices, by the extents of what they count."""
     text = code.tokens.code
-    bounds = {**_blocks(code), **dict(_LEFT_OUT.findall(text)), **dict(_BOUND.findall(text))}
+    loops = {
+        name: bound
+        for name, bound in _BOUND.findall(text)
+        if bound.count("(") == bound.count(")")  # else it is a condition, with its statement
+    }
+    bounds = {**_blocks(code), **dict(_LEFT_OUT.findall(text)), **loops}
     yield from _strides(code, bounds)
     yield from _vectors(code)
     yield from _divided(code)
