@@ -22,6 +22,7 @@ _CONSTANT_WORDS = frozenset(
 _CONSTANT_OPERANDS = frozenset(("__align__", "__launch_bounds__", "alignas", "sizeof", '"n"'))
 # Changes of a value's type: an alternative is converted to the type of what it replaces.
 _OTHER_TYPES = frozenset(("whole numbers divided", "type of a sum too narrow"))
+_WAITS = re.compile(r"wait|\bbar\b|barrier")
 _WAIT = re.compile(r"\w+<[^<>;]*>\(\);")
 _NUMBERS = re.compile(
     r"(?:(?:const|static|extern|volatile|__shared__|unsigned|(?:alignas|__align__)\([^)]*\)) )*"
@@ -296,14 +297,15 @@ def _is_constant(code: KernelCode, position: int) -> bool:
 
 
 def _is_of_a_wait(code: KernelCode, position: int) -> bool:
-    """Whether it is a constant operand of an instruction, or the argument of a call that has no
-    other, `wait<2>();`: the whole statement can be switched, and its code is short.
+    """Whether it is a constant operand of an instruction that waits, or the argument of a call that
+    has no other, `wait<2>();`: the whole statement can be switched, and its code is short. One of
+    another instruction may not exist, a copy of 2 bytes, and refuse the code for all.
     """
     tokens, around = code.tokens, code.tokens.enclosing[position]
-    if around > 0 and tokens.text(around - 1) == '"n"':
-        return True
     first, last = code.extents.statement(position)
     text = tokens.source(first, last)
+    if around > 0 and tokens.text(around - 1) == '"n"':
+        return _WAITS.search(text) is not None
     return _WAIT.fullmatch(text) is not None and code.in_template_arguments(position)
 
 
