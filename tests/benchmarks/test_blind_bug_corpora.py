@@ -48,6 +48,7 @@ MANIFESTS = {
         "bugs_twentyfirst",
         "bugs_twentysecond",
         "bugs_twentythird",
+        "bugs_twentyfourth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -55,6 +56,7 @@ APPROXIMATED = {
     "adamw_quotient_approximated",
     "groups_inverse_approximated",
     "pivot_shares_approximated",
+    "ring_quotient_approximated",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -126,6 +128,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentyfirst", 10, 1, 0),
         ("bugs_twentysecond", 40, 3, 0),
         ("bugs_twentythird", 40, 3, 0),
+        ("bugs_twentyfourth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
