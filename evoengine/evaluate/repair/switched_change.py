@@ -225,7 +225,7 @@ def _is_object(code: KernelCode, begin: int, end: int) -> bool:
     place = begin + 1
     while tokens.text(place) == "[":
         place = tokens.partners.get(place, end) + 1
-    declared = tokens.source(code.extents.statement(own.position)[0], own.position)
+    declared = tokens.source(min(own.declaration, own.position), own.position)
     return place == end + 1 and _NUMBERS.match(declared) is None
 
 

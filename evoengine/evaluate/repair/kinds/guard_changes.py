@@ -12,7 +12,7 @@ from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _NEAREST = 200  # tokens before a store in which the check of the first one of a pair stands
-_OWN = re.compile(r"= *(blockIdx\.[xyz]|threadIdx\.x (/ 32|>> 5)) *[,;]")
+_OWN = re.compile(r"= *blockIdx\.[xyz] *[,;]")
 
 
 def guard_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -54,7 +54,7 @@ def _checks_before(code: KernelCode, place: int) -> Iterator[str]:
 
 def _own_part(code: KernelCode) -> Iterator[SourceChange]:
     """`for (int i = 0; i < parts; ++i) {` with `if (i == part) continue;` in front, where `part` is
-    the own one, by the index of the block or the lane.
+    the own one, by the index of the block.
     """
     tokens = code.tokens
     blocks = StatementBlocks(code)
