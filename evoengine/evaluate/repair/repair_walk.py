@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
@@ -33,6 +34,10 @@ MOST_REFUTED = 2
 # time so far, because a second one shows that the first need not be what was meant.
 MORE_SHARE = 0.25
 MORE_S = 3.0  # at most
+# After a fault a change is launched so many times more: a race shows itself by chance, and a GPU
+# does not show it at all.
+AGAIN = 4
+AGAIN_S = 2.0  # that these may take where the time is up
 
 
 class RepairWalk:
@@ -144,6 +149,8 @@ class RepairWalk:
         self._queue.saw(launched)
         self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
         for number, change in enumerate(launched.right_ones):
+            if self._wrong.is_fault and not await self._is_right_again(change, compiled, launches):
+                continue
             async with self._one_at_a_time:
                 if self.found.changes and self._clock() >= self._ends:
                     break  # a whole verdict takes seconds, and one is enough when time is up
@@ -152,6 +159,18 @@ class RepairWalk:
                 self._take_larger_case()
                 self._queue.again(launched.right_ones[number + 1 :])
                 break
+
+    async def _is_right_again(
+        self, change: SourceChange, compiled: CompiledChanges, launches: ChangedLaunches
+    ) -> bool:
+        """Whether a change is right in each of some further launches."""
+        case = compiled.cases[compiled.changes.index(change)]
+        again = replace(compiled, changes=(change,), cases=(case,), unchanged=None)
+        until = max(self._ends, self._clock() + AGAIN_S)
+        for _ in range(AGAIN):
+            if not (await launches.launched(again, self._wrong, until)).right_ones:
+                return False
+        return True
 
     async def _know_plain_code(self, launches: ChangedLaunches) -> None:
         """Once: what the kernel does in a code that has no changes, to tell which ones spoil it."""

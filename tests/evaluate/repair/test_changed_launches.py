@@ -23,11 +23,12 @@ from evoengine.evaluate.repair.changed_launches import (
     is_as_wrong,
 )
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
-from evoengine.evaluate.repair.repair_job import ChangeCompiler
+from evoengine.evaluate.repair.repair_job import ChangeCompiler, changed_candidate
 from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repair_walk import MOST_REFUTED
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import switched
+from evoengine.evaluate.repair.switched_source import SELECT
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs
 from evoengine.protocols import Device, Job, Progress, Report
@@ -294,6 +295,57 @@ def test_beside_a_gpu_changes_after_a_fault_are_followed_on_the_emulator(tmp_pat
     assert "<" in [change.new for change in found.changes], found
     assert all(job.checked and job.only_set is not None for job in on_emulator)
     assert on_gpu and all(job.only_set is None for job in on_gpu), "the GPU judges them whole"
+
+
+class Flaky(Noted):
+    """An emulator that finds no fault in the first launch of a change."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self._launched: set[tuple[str, object]] = set()
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        report = await super().run(job, progress, verify)
+        checks = []
+        for found, case in zip(report.checks, job.cases, strict=False):
+            first = case.plan.launches[0]
+            key = job.candidate, first.args
+            if first.kernel == SELECT and first.args[0].scalar and key not in self._launched:
+                found = found.model_copy(update={"ok": True, "checked": None})
+            self._launched.add(key)
+            checks.append(found)
+        return report.model_copy(update={"checks": tuple(checks)})
+
+
+class Unchecked(Noted):
+    """A GPU, on which no access is followed: all that is launched there is right."""
+
+    async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
+        await super().run(job, progress, verify)
+        return Report(status=Status.correct)
+
+
+@pytest.mark.timeout(240)
+def test_after_a_fault_a_change_must_be_right_each_time(tmp_path: Path) -> None:
+    faulty = kernel_file.parse(KERNEL.replace("3 * x", "2 * x").replace("i < N", "i <= N"))
+    as_faulty = kernel_file.parse(faulty.source.replace("2 * x[i]", "x[i] * 2"))
+    wrong = WrongInputs("small", 0, is_fault=True, has_outputs=False)
+
+    async def run() -> list[str]:
+        executor = await started(tmp_path)
+        told = ["out of bounds: thread 0 at line 11"]
+        devices = Unchecked(executor.device), Flaky(executor.device)
+        judge, beside = (Workbench(executor.compiler, device) for device in devices)
+        try:
+            search = RepairSearch(judge, limits_of_arch("sm_89"), [beside], likes=[as_faulty])
+            found = await search.find(faulty, wrong, 20.0, lambda _: None, told)
+            mended = [changed_candidate(faulty, change) for change in found.changes]
+            verdicts = [await executor.evaluate(item, lambda _: None) for item in mended]
+            return [verdict.status.value for verdict in verdicts]
+        finally:
+            await executor.close()
+
+    assert set(kept().run(run())) == {"correct"}
 
 
 # Wrong in another way where there are few elements: no change of one of the lines mends both.
