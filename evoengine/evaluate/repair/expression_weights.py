@@ -37,6 +37,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "stride of the loop's length": 3.0,
     "index transposed, of an extent": 2.0,
     "sum of an index as elsewhere": 4.0,
+    "matrices of a load exchanged": 5.0,
+    "half of a fragment": 3.0,
     "numbers counted as vectors": 3.0,
     "divisor of a term missing": 2.0,
     "row of vectors": 2.5,

@@ -8,6 +8,8 @@ STATEMENT_WEIGHTS: dict[str, float] = {
     "begin of each round missing, of a declaration": 20.0,
     "second of a pair unchecked": 5.0,
     "own part counted again": 4.0,
+    "sum begun with a part": 5.0,
+    "statement before its guard": 4.0,
     "begin of a sum missing": 2.0,
     "begin missing": 6.0,
     "state begun in each round": 2.0,

@@ -43,8 +43,11 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             ),
         ),
         (
-            r"sixteen|every 16|registers|\be [%/] 2|places of every 16x8",
-            ("coordinate of a register", "quotient for", "index of the same", "name for a coord"),
+            r"sixteen|every 16|registers|\be [%/] 2|places of every \d+x\d+",
+            (
+                *("coordinate of a register", "quotient for", "index of the same"),
+                *("name for a coord", "half of a fragment", "matrices of a load"),
+            ),
         ),
         (
             r"last element|past the end|last key|beyond the end",
@@ -83,7 +86,10 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             r"not added|not applied|not subtracted|missing|forgotten",
             ("summand", "factor missing", "call missing", "statement missing", "unread", "square"),
         ),
-        (r"twice|too many times|again", ("term too many", "factor too many", "call dropped")),
+        (
+            r"twice|too many times|again",
+            ("term too many", "factor too many", "call dropped", "value of the plan", "sum begun"),
+        ),
         (r"negative|negated|\bsign\b", ("sign", "value negated", "operand negated", "negation")),
         (
             r"rounded|fp16|bf16|narrow|half precision",

@@ -171,6 +171,8 @@ MISTAKES = [
      "for (int i = 0; i < C; i += 2) out[row * C + i * 16 + lane * 2] = x[row * C + lane * N + i];",
      "for (int i = 0; i < C; i += 2) out[row * C + i * 16 + lane * 2] = x[row * C + i * 16 + lane * 2];"),
     ("sum of an index as elsewhere", "f(row * 4 + lane, x[row + lane]);", "f(row * 4 + lane, x[row * 4 + lane]);"),
+    ("sum of an index as elsewhere", "const int at = row * 4 + lane; f(at); const int to = row + lane; f(to);",
+     "const int at = row * 4 + lane; f(at); const int to = row * 4 + lane; f(to);"),
 ]  # fmt: skip
 # kind of change, and statements that do not have it
 RIGHT = [

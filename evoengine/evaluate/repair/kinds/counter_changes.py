@@ -84,4 +84,6 @@ def _pending(code: KernelCode) -> Iterator[SourceChange]:
             continue
         for fewer in range(int(found[2])):
             new = f"{text[: found.start(2)]}{fewer}{text[found.end(2) :]}"
-            yield code.replaced(first, last, new, "too many copies pending")
+            by_one = fewer == int(found[2]) - 1
+            kind = "groups of copies by one" if by_one else "too many copies pending"
+            yield code.replaced(first, last, new, kind)

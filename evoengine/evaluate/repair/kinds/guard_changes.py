@@ -19,6 +19,7 @@ def guard_changes(code: KernelCode) -> Iterator[SourceChange]:
     """A condition put before a statement, or in front of a round."""
     yield from _second_of_a_pair(code)
     yield from _own_part(code)
+    yield from _begun_with_a_part(code)
 
 
 def _second_of_a_pair(code: KernelCode) -> Iterator[SourceChange]:
@@ -50,6 +51,27 @@ def _checks_before(code: KernelCode, place: int) -> Iterator[str]:
         if condition not in found:
             found.add(condition)
             yield condition
+
+
+def _begun_with_a_part(code: KernelCode) -> Iterator[SourceChange]:
+    """`float total = sums[e];` made `float total = 0.0f;` where a loop adds to it."""
+    tokens = code.tokens
+    for item in code.names.all:
+        start = item.position + 1
+        if item.sort != "float" or item.is_parameter or tokens.text(start) != "=":
+            continue
+        last = code.extents.last_of(start, 0)
+        is_element = tokens.kind(start + 1) == "name" and tokens.text(start + 2) == "["
+        if not is_element or tokens.partners.get(start + 2) is None:
+            continue
+        added = any(
+            tokens.text(place) == item.name
+            and tokens.text(place + 1) == "+="
+            and code.names.at(place) == item
+            for place in range(last, item.last)
+        )
+        if added:
+            yield code.replaced(start + 1, last, "0.0f", "sum begun with a part")
 
 
 def _own_part(code: KernelCode) -> Iterator[SourceChange]:

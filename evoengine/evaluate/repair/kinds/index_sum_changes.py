@@ -43,14 +43,22 @@ def index_sum_changes(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _runs(code: KernelCode) -> Iterator[Range]:
-    """Each summand, and each two or three side by side, of the sums in brackets."""
+    """Each summand, and each two or three side by side, of the sums in brackets and of values."""
     tokens = code.tokens
-    for opening, closing in tokens.partners.items():
-        if opening > closing or tokens.text(opening) not in ("(", "["):
-            continue
-        if not code.function_places[opening]:
-            continue
-        for summands in _sums(code, opening, closing):
+    brackets = [
+        (opening, opening + 1, closing)
+        for opening, closing in tokens.partners.items()
+        if opening < closing
+        and tokens.text(opening) in ("(", "[")
+        and code.function_places[opening]
+    ]
+    values = [
+        (tokens.enclosing[first], first, last + 1)
+        for first, last in code.values
+        if tokens.text(first - 1) == "="
+    ]
+    for around, begin, end in (*brackets, *values):
+        for summands in _sums(code, around, begin, end):
             for first in range(len(summands)):
                 for last in range(first, min(first + _MOST_SUMMANDS, len(summands))):
                     pair = summands[first][0], summands[last][1]
@@ -58,15 +66,15 @@ def _runs(code: KernelCode) -> Iterator[Range]:
                         yield pair
 
 
-def _sums(code: KernelCode, opening: int, closing: int) -> Iterator[list[Range]]:
-    """The summands of each sum that fills an argument, or all between two brackets."""
+def _sums(code: KernelCode, opening: int, begin: int, end: int) -> Iterator[list[Range]]:
+    """The summands of each sum from `begin` to before `end` that fills an argument, or all of it;
+    `opening` is the bracket around them.
+    """
     tokens = code.tokens
     summands: list[Range] = []
-    begin, is_sum = opening + 1, True
-    for place in range(opening + 1, closing + 1):
-        at_end = place == closing or (
-            tokens.text(place) == "," and _is_inside(code, place, opening)
-        )
+    is_sum = True
+    for place in range(begin, end + 1):
+        at_end = place == end or (tokens.text(place) == "," and _is_inside(code, place, opening))
         if at_end or (tokens.text(place) == "+" and _is_inside(code, place, opening)):
             is_sum &= place > begin
             summands.append((begin, place - 1))

@@ -6,9 +6,15 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _PATTERNS = (("/", "8", "%", "2"), ("%", "16"), ("/", "16"), ("%", "8"))
+# `lane / 16`, `lane / 8 % 2` and `lane % 16`, and what the last one is made of
+_MATRICES = (
+    (("/", "16"), ("/", "8", "%", "2"), ("%", "16"), ("/", "16"), "% 8"),
+    ((">>", "4"), (">>", "3", "&", "1"), ("&", "15"), (">>", "4"), "& 7"),
+)
 _BITS = (1, 3, 7)  # that are the same in all lanes which share something
 _NEAREST = 6  # variables, the last declared first
 _MOST_CONDITIONS = 4
@@ -21,6 +27,9 @@ def lane_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Lanes of ldmatrix and shuffles, conditions of one lane, neighbours that are compared."""
     if "ldmatrix" in code.tokens.code:
         yield from _matrices(code)
+        yield from _exchanged_matrices(code)
+    if "mma" in code.tokens.code:
+        yield from _registers(code)
     yield from _groups_of_lanes(code)
     yield from _single(code)
     yield from _compared(code)
@@ -44,6 +53,58 @@ def _matrices(code: KernelCode) -> Iterator[SourceChange]:
                     kind = "lanes of a matrix"
                     yield code.replaced(place, place + len(pattern), new, kind)
             break
+
+
+def _exchanged_matrices(code: KernelCode) -> Iterator[SourceChange]:
+    """The second and the third matrix of ldmatrix exchanged: `lane / 16` and `lane / 8 % 2` of a
+    statement, each in place of the other, or `lane % 16` and `lane / 16` made
+    `lane / 16 * 8 + lane % 8` and `lane / 8 % 2`.
+    """
+    for first, last in code.statements:
+        for uppers, middles, rows, wide, narrow in _MATRICES:
+            found = {
+                pattern: list(_places(code, first, last, pattern))
+                for pattern in (uppers, middles, rows)
+            }
+            pieces = [
+                *((place, middles, "{}") for place in found[uppers]),
+                *((place, uppers, "{}") for place in found[middles]),
+            ]
+            if found[rows] and found[uppers] and not found[middles]:
+                pieces = [(place, middles, "{}") for place in found[uppers]]
+                pieces += [
+                    (place, wide, f"({{}} * 8 + ({{name}} {narrow}))") for place in found[rows]
+                ]
+            elif not found[uppers] or not found[middles]:
+                continue
+            changes = []
+            for (begin, end), pattern, form in pieces:
+                name = code.tokens.text(begin)
+                value = f"({name} {' '.join(pattern)})"
+                changes.append(code.replaced(begin, end, form.format(value, name=name), ""))
+            yield together(changes, "matrices of a load exchanged")
+
+
+def _places(
+    code: KernelCode, first: int, last: int, pattern: tuple[str, ...]
+) -> Iterator[tuple[int, int]]:
+    """Where a variable stands before the signs and numbers of `pattern`, and no more of them."""
+    tokens, count = code.tokens, len(pattern)
+    for place in range(first, last - count + 1):
+        behind = tuple(tokens.text(place + step) for step in range(1, count + 1))
+        following = tokens.text(place + count + 1)
+        if tokens.kind(place) == "name" and behind == pattern and following not in ("%", "&"):
+            yield place, place + count
+
+
+def _registers(code: KernelCode) -> Iterator[SourceChange]:
+    """`e % 2` made `e / 2 % 2`, and the other way round: which half of the rows, which column."""
+    for first, last in code.statements:
+        for place, end in _places(code, first, last, ("%", "2")):
+            name = code.tokens.text(place)
+            yield code.replaced(place, end, f"{name} / 2 % 2", "half of a fragment")
+        for place, end in _places(code, first, last, ("/", "2", "%", "2")):
+            yield code.replaced(place, end, f"{code.tokens.text(place)} % 2", "half of a fragment")
 
 
 def _groups_of_lanes(code: KernelCode) -> Iterator[SourceChange]:

@@ -22,6 +22,7 @@ _FARTHEST = 3  # statements that one is moved over
 _MOST_PARTS = 6  # of a statement, between commas
 _LONGEST = 100  # tokens of a statement that is moved
 _GIVEN = re.compile(r"([\w.\[\]]+) = ([\w.\[\]]+);")
+_GUARD = re.compile(r"if \([^;{}]*\) (?:continue|break|return);")
 _LEAVES = re.compile(r"return|break|continue|goto|using|typedef|static_assert|__shared__")
 
 
@@ -31,6 +32,7 @@ def order_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _parts(code)
     for opening, items in blocks.blocks():
         yield from _exchanged(code, blocks, items)
+        yield from _behind_a_guard(code, blocks, items)
         for number, item in enumerate(items):
             if not _can_move(code, blocks, item):
                 continue
@@ -52,6 +54,17 @@ def _can_move(code: KernelCode, blocks: StatementBlocks, item: BlockStatement) -
         is_plain = code.tokens.text(head + 1) != "{" and code.tokens.text(item.first) != "{"
         return bool(text) and is_plain and not _LEAVES.search(text)
     return bool(text) and not _LEAVES.match(text) and not blocks.declared(item.first, item.last)
+
+
+def _behind_a_guard(
+    code: KernelCode, blocks: StatementBlocks, items: Sequence[BlockStatement]
+) -> Iterator[SourceChange]:
+    """`count += n; if (place >= end) continue;` with the count behind the condition."""
+    for item, guard in pairwise(items):
+        if not item.is_simple or guard.is_simple or not _can_move(code, blocks, item):
+            continue
+        if _GUARD.match(code.tokens.source(guard.first, guard.last)):
+            yield _moved(code, item, guard.last, "statement before its guard")
 
 
 def _exchanged(

@@ -11,6 +11,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _STAGE = re.compile(
     r"(?i)(stage|buf|buffer|slot|phase|now|cur|current|half|pingpong|which|turn)\w*"
 )
+_PAIR = re.compile(r"__shared__ [^;{}]*?\b(\w+)\[2\]")  # an array of two parts
 
 
 def stage_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -21,11 +22,14 @@ def stage_changes(code: KernelCode) -> Iterator[SourceChange]:
     subtracted = {name for pair in of_two for name in pair if name}
     wholes = set(code.values)
     names = {name for pair in toggled for name in pair if name}
+    pairs = set(_PAIR.findall(tokens.code))
     for first, last, sort in code.atoms():
         if first != last or sort != "int" or not code.function_places[first]:
             continue
         name = tokens.text(first)
-        if name not in names and (not _STAGE.fullmatch(name) or _is_count(name)):
+        of_a_pair = tokens.text(first - 1) == "[" and tokens.text(first - 2) in pairs
+        is_stage = _STAGE.fullmatch(name) is not None and not _is_count(name)
+        if name not in names and not is_stage and not of_a_pair:
             continue
         if tokens.text(first + 1) in ("=", "^=", "+=", "++") or tokens.text(first - 1) == "++":
             continue

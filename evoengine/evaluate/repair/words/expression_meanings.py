@@ -111,6 +111,14 @@ _FIXED = {
         "the stride is wrong: it is not the number of elements that the inner index runs over, so"
         " that rows overlap (some are taken twice) and others are left out, in"
     ),
+    "matrices of a load exchanged": (
+        "the lanes name the second and the third 8x8 matrix of ldmatrix in exchanged order, so that"
+        " the registers of a fragment are in another layout, in"
+    ),
+    "half of a fragment": (
+        "the wrong bit of a register's number is taken: that of the column for that of the row half"
+        " of a fragment, or the other way round, in"
+    ),
     "sum of an index as elsewhere": (
         "the index is that of another layout: its terms (strides, pitch) are not those with which"
         " the array is written or read elsewhere, in"

@@ -242,6 +242,20 @@ STATEMENT_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("second of a pair", _unchecked),
     ("own part counted", _own_again),
     (
+        "sum begun",
+        fixed(
+            "the sum begins with a part that is added in the loop as well, which counts twice: it"
+            " must begin with zero, in"
+        ),
+    ),
+    (
+        "statement before its guard",
+        fixed(
+            "it stands before the condition (guard) that leaves out what lies beyond the end, so"
+            " that those are counted as well, in"
+        ),
+    ),
+    (
         "begin missing",
         fixed("sums begin with any value: they are not initialised (not set to zero), in"),
     ),
