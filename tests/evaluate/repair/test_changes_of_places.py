@@ -80,7 +80,7 @@ MISTAKES = [
     ("atomic addition missing", "out[row] += mean;", "atomicAdd(&out[row], mean);"),
     ("too many copies pending",
      'asm volatile("cp.async.wait_group 2;" ::: "memory");',
-     'asm volatile("cp.async.wait_group 1;" ::: "memory");'),
+     'asm volatile("cp.async.wait_group 0;" ::: "memory");'),
     ("two operations too many", "f(x[min(max(lane - 1, 0), C)]);", "f(x[lane - 1]);"),
     ("name for an element, of the statement before", "out[row] = x[lane];", "out[row] = mean;"),
     ("name for an element, in a whole statement",

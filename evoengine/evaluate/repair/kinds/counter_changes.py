@@ -84,6 +84,6 @@ def _pending(code: KernelCode) -> Iterator[SourceChange]:
             continue
         for fewer in range(int(found[2])):
             new = f"{text[: found.start(2)]}{fewer}{text[found.end(2) :]}"
-            by_one = fewer == int(found[2]) - 1
+            by_one = fewer == int(found[2]) - 1 and "cp.async" in text
             kind = "groups of copies by one" if by_one else "too many copies pending"
             yield code.replaced(first, last, new, kind)
