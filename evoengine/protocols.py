@@ -47,6 +47,10 @@ from evoengine.task.schema import Task
 Progress = Callable[[str], None]  # called with each new step, e.g. "checking mission"
 
 
+def no_progress(_: str) -> None:
+    """A Progress that tells nobody."""
+
+
 # ---------------------------------------------------------------- generating
 
 

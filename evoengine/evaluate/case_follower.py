@@ -15,7 +15,7 @@ from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCand
 from evoengine.evaluate.fault_in_the_open import told_in_the_open
 from evoengine.evaluate.followed_cases import FollowedCases
 from evoengine.evaluate.hidden_case import HIDDEN_CASE, report_without_sizes
-from evoengine.protocols import CompiledCase, Device, Job, Purpose, Report
+from evoengine.protocols import CompiledCase, Device, Job, Purpose, Report, no_progress
 from evoengine.records import CheckedRun, Status
 from evoengine.task.schema import Input, Output, Task, shape_of
 
@@ -58,7 +58,7 @@ class CaseFollower:
     async def follow(self, candidate: Candidate, is_wanted: Callable[[], bool]) -> FollowedCases:
         """What is found on the cases of `candidate`; no case is begun once it is not wanted."""
         try:
-            compiled = await self._compiler.compile(candidate, self._limits, _no_progress)
+            compiled = await self._compiler.compile(candidate, self._limits, no_progress)
             if refusal := compiled.refusal:
                 return FollowedCases(problem=_line(f"{refusal.status.value}: {refusal.reason}"))
             return await self._follow_cases(candidate, compiled, is_wanted)
@@ -84,7 +84,7 @@ class CaseFollower:
                         purpose=Purpose.checked_mode,
                         upcoming=tuple(cases[number + 1 :]),
                     )
-                    report = await self.device.run(job, _no_progress)
+                    report = await self.device.run(job, no_progress)
                     if run := _run_in(report):
                         runs[case.plan.case] = run
                     if report.status is not Status.correct:
@@ -103,7 +103,7 @@ class CaseFollower:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limit_s):
                 return await told_in_the_open(
-                    report, job, self._task, self.device, compile_small, _no_progress
+                    report, job, self._task, self.device, compile_small, no_progress
                 )
         return report
 
@@ -141,6 +141,3 @@ def _share(words: str, followed: int, cases: int) -> str:
 def _line(words: str) -> str:
     """The first line of `words`, cut to what a table can show."""
     return next(iter(words.strip().splitlines()), "no reason was given")[:PROBLEM_CHARACTERS]
-
-
-def _no_progress(_: str) -> None: ...

@@ -167,9 +167,9 @@ class CheckedBeside:
         """Up to `most` emulators that follow nothing meanwhile, some of them not started yet; none
         where all are busy, or none works.
         """
+        count = 0 if self._problem else min(most, len(self._idle))
         # those that were used last have started: they come first
-        followers = [] if self._problem else self._idle[: -most - 1 : -1]
-        self._idle = [item for item in self._idle if item not in followers]
+        followers = [self._idle.pop() for _ in range(count)]
         try:
             yield [Workbench(self._compiler, item.device, item.start) for item in followers]
         finally:

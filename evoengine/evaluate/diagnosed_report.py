@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from evoengine.errors import EvoError
 from evoengine.evaluate.hidden_case import forensics_without_sizes
+from evoengine.evaluate.worker.forensics.lead import WHOLE
 from evoengine.protocols import CompiledCase, Device, Job, Progress, Purpose, Report
 from evoengine.records import CaseCheck, DiagnosisKind, Forensics, Status
 from evoengine.task.schema import Task
@@ -40,7 +41,6 @@ _SEEN = frozenset(
         DiagnosisKind.unknown,
     }
 )
-_WHOLE = 0.98  # of the wrong elements
 # the small cases with these names, those that the candidate can be built for
 CompileSmall = Callable[[Sequence[str]], Awaitable[tuple[CompiledCase, ...]]]
 
@@ -90,12 +90,14 @@ class _Diagnosis:
         an output is wrong; None where none is.
         """
         began = time.monotonic()
-        case = self._wrong.case
-        first = await compile_small(smaller_versions(task, case))
+        names = smaller_versions(task, self._wrong.case)
+        if not names:
+            return None
+        first = await compile_small(names)
         found = await self._on_small(first) if first else None
-        if (found and _has_cause(found)) or not smaller_versions(task, case):
+        if found and _has_cause(found):
             return found
-        for tiny in await compile_small(tiny_versions(task, case)):
+        for tiny in await compile_small(tiny_versions(task, self._wrong.case)):
             if time.monotonic() - began > MORE_S:
                 break
             other = await self._on_small((tiny,))
@@ -151,7 +153,7 @@ class _Diagnosis:
 
 def _has_cause(found: Forensics) -> bool:
     """Whether one of the findings explains all that is wrong."""
-    return any(item.kind not in _SEEN and item.share >= _WHOLE for item in found.diagnoses)
+    return any(item.kind not in _SEEN and item.share >= WHOLE for item in found.diagnoses)
 
 
 def _undiagnosed(report: Report, job: Job) -> CaseCheck | None:

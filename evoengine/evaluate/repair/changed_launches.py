@@ -14,6 +14,7 @@ from evoengine.evaluate.repair.cheap_case import is_wrong
 from evoengine.evaluate.repair.repair_job import CompiledChanges
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
+from evoengine.protocols import no_progress
 from evoengine.records import CaseCheck
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
@@ -63,7 +64,7 @@ class ChangedLaunches:
             cases = (*first, *(case for _, case in tried))
             job = comparison(self._candidate, cases, wrong, compiled.built.code_digest, LAUNCH_S)
             began = self._clock()
-            report = await self._bench.device.run(job, ignore)
+            report = await self._bench.device.run(job, no_progress)
             self._cases = _next_count(len(job.cases), self._clock() - began)
             ended = _NUMBER.search(report.reason)
             judged = 0 if ended and not report.checks else len(report.checks) - len(first)
@@ -115,7 +116,7 @@ class ChangedLaunches:
         left_s = max(LAUNCH_S, (until - self._clock()) / EMULATED_TIMES)
         cases, digest = (compiled.unchanged,), compiled.built.code_digest
         job = comparison(self._candidate, cases, wrong, digest, min(left_s, MOST_S))
-        report = await self._bench.device.run(job, ignore)
+        report = await self._bench.device.run(job, no_progress)
         return report.checks[0] if report.checks else None
 
 
@@ -136,7 +137,3 @@ def _next_count(launches: int, seconds: float) -> int:
     """The changes of the next job, so that it takes about JOB_S."""
     fitting = int(JOB_S * launches / seconds) if seconds > 0 else MOST_CASES
     return max(1, min(fitting, MOST_CASES))
-
-
-def ignore(_: str) -> None:
-    """Drops the progress of single kernels."""

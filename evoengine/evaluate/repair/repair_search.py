@@ -16,7 +16,6 @@ from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import EvoError
 from evoengine.evaluate.repair.change_queue import ChangeQueue
-from evoengine.evaluate.repair.changed_launches import ignore
 from evoengine.evaluate.repair.cheap_case import (
     is_small_enough,
     is_wrong,
@@ -27,7 +26,7 @@ from evoengine.evaluate.repair.kinds.difference_changes import difference_change
 from evoengine.evaluate.repair.repair_walk import RepairWalk
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
-from evoengine.protocols import Job, Progress, Purpose
+from evoengine.protocols import Job, Progress, Purpose, no_progress
 from evoengine.records import CaseCheck, Status
 
 LOOKED_AT = 6  # small cases at once, of which one is to show the mistake
@@ -187,7 +186,7 @@ class RepairSearch:
         cases = await self.bench.compiler.compile_small(candidate, names, self.limits)
         if not cases:
             return []
-        report = await self.bench.device.run(comparison(candidate, cases, wrong), ignore)
+        report = await self.bench.device.run(comparison(candidate, cases, wrong), no_progress)
         if is_beside and self.clock() - began > SLOW_S * len(cases):
             return []
         self.alone = {check.case: check for check in report.checks if is_wrong(check)}
@@ -197,7 +196,7 @@ class RepairSearch:
         """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
         empty where it is.
         """
-        compiled = await self._judge.compiler.compile(changed, self.limits, ignore)
+        compiled = await self._judge.compiler.compile(changed, self.limits, no_progress)
         if compiled.refusal is not None:
             return compiled.refusal.status.value
         job = Job(
@@ -207,5 +206,5 @@ class RepairSearch:
             purpose=Purpose.outputs,
         )
         # in a process that has run none of the changes, some of which write where they must not
-        report = await self._judge.device.run(job, ignore, verify=True)
+        report = await self._judge.device.run(job, no_progress, verify=True)
         return "" if report.status is Status.correct else report.status.value

@@ -19,9 +19,8 @@ class Workbench:
 
     compiler: CandidateCompiler
     device: Device
-    start: Callable[[], Coroutine[Any, Any, None]] = (
-        _runs_already  # as often as asked; raises EvoError
-    )
+    # may be asked for more than once; raises EvoError
+    start: Callable[[], Coroutine[Any, Any, None]] = _runs_already
 
     @property
     def is_emulator(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.visible_names import has_meaning
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_SUMMANDS = 3  # side by side
@@ -35,7 +36,7 @@ def index_sum_changes(code: KernelCode) -> Iterator[SourceChange]:
                 new = code.tokens.source(*other)
                 if _squeezed(code, one) == _squeezed(code, other) or (one, new) in found:
                     continue
-                if _is_known(code, other, one[0]):
+                if has_meaning(code, other, one[0]):
                     change = code.replaced(*one, new, "sum of an index as elsewhere")
                     found[one, new] = abs(other[0] - one[0]), change
     for _, change in sorted(found.values(), key=lambda item: item[0])[:_MOST]:
@@ -102,13 +103,6 @@ def _variables(code: KernelCode, pair: Range) -> frozenset[str]:
         and not item.is_parameter
         and not item.name.isupper()
     )
-
-
-def _is_known(code: KernelCode, pair: Range, position: int) -> bool:
-    """Whether each variable of an expression has one of its name at `position`."""
-    names = {item.name for item in code.visible(position, "int")} | {*code.names.macros}
-    used = (code.names.at(place) for place in range(pair[0], pair[1] + 1))
-    return all(item.name in names for item in used if item is not None and item.sort == "int")
 
 
 def _squeezed(code: KernelCode, pair: Range) -> str:

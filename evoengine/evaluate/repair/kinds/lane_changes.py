@@ -44,8 +44,7 @@ def _matrices(code: KernelCode) -> Iterator[SourceChange]:
         if sort != "int" or place != end or not code.function_places[place]:
             continue
         for pattern in _PATTERNS:
-            behind = tuple(tokens.text(place + step) for step in range(1, len(pattern) + 1))
-            if behind != pattern:
+            if not _stands_behind(code, place, pattern):
                 continue
             for other in _PATTERNS:
                 if other != pattern:
@@ -91,10 +90,14 @@ def _places(
     """Where a variable stands before the signs and numbers of `pattern`, and no more of them."""
     tokens, count = code.tokens, len(pattern)
     for place in range(first, last - count + 1):
-        behind = tuple(tokens.text(place + step) for step in range(1, count + 1))
-        following = tokens.text(place + count + 1)
-        if tokens.kind(place) == "name" and behind == pattern and following not in ("%", "&"):
+        is_name = tokens.kind(place) == "name" and tokens.text(place + count + 1) not in ("%", "&")
+        if is_name and _stands_behind(code, place, pattern):
             yield place, place + count
+
+
+def _stands_behind(code: KernelCode, place: int, pattern: tuple[str, ...]) -> bool:
+    """Whether the tokens behind the one at `place` are those of `pattern`."""
+    return all(code.tokens.text(at) == text for at, text in enumerate(pattern, start=place + 1))
 
 
 def _registers(code: KernelCode) -> Iterator[SourceChange]:
