@@ -60,6 +60,7 @@ class RepairSearch:
         self._emulators = emulators
         # how the candidate does on the cases where it is wrong, without alternatives
         self.alone: dict[str, CaseCheck] = {}
+        self._followed: tuple[str, ...] = ()  # small cases that an emulator beside a GPU launched
 
     async def find(
         self,
@@ -110,7 +111,7 @@ class RepairSearch:
                 self._emulators if self._is_beside else (self.bench,),
                 queue,
                 self.alone,
-                self.wrong_elsewhere,
+                lambda changed: self._wrong_elsewhere(changed, wrong[0]),
                 self.limits,
                 until,
                 progress,
@@ -146,7 +147,7 @@ class RepairSearch:
         first. Where there are none they are `wrong`, and the judge tries; a GPU launches in no
         time.
         """
-        self.alone = {}
+        self.alone, self._followed = {}, ()
         for bench in (*self._emulators[:1], self._judge):
             if bench.is_emulator:
                 self.bench = bench
@@ -190,9 +191,21 @@ class RepairSearch:
         if is_beside and self.clock() - began > SLOW_S * len(cases):
             return []
         self.alone = {check.case: check for check in report.checks if is_wrong(check)}
+        self._followed = tuple(check.case for check in report.checks) if is_beside else ()
         return [replace(wrong, case=case) for case in self.alone]
 
-    async def wrong_elsewhere(self, changed: Candidate) -> str:
+    async def _wrong_elsewhere(self, changed: Candidate, wrong: WrongInputs) -> str:
+        """Why a changed kernel is not right everywhere, if it is not. After a fault the emulator
+        beside a GPU follows it on each small case, as the GPU shows no race.
+        """
+        why = await self._whole_verdict(changed)
+        if why or not (self._is_beside and wrong.is_fault):
+            return why
+        cases = await self.bench.compiler.compile_small(changed, self._followed, self.limits)
+        report = await self.bench.device.run(comparison(changed, cases, wrong), no_progress)
+        return "fault" if any(map(is_wrong, report.checks)) else ""
+
+    async def _whole_verdict(self, changed: Candidate) -> str:
         """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
         empty where it is.
         """

@@ -348,6 +348,31 @@ def test_after_a_fault_a_change_must_be_right_each_time(tmp_path: Path) -> None:
     assert set(kept().run(run())) == {"correct"}
 
 
+@pytest.mark.timeout(240)
+def test_after_a_fault_a_change_is_followed_on_each_small_case(tmp_path: Path) -> None:
+    """The GPU sees no fault, and of the smallest case the like kernel has none either."""
+    faulty = kernel_file.parse(KERNEL.replace("3 * x", "2 * x").replace("i < N", "i <= N"))
+    like = kernel_file.parse(faulty.source.replace("i <= N", "i < N + (N > 64)"))
+    wrong = WrongInputs("large", 0, is_fault=True, has_outputs=False)
+
+    async def run() -> tuple[FoundRepairs, list[str]]:
+        executor = await started(tmp_path, "{small: {N: 64}, middle: {N: 128}, large: {N: 4096}}")
+        try:
+            search = search_beside(executor, Unchecked(executor.device), executor.device)
+            search.likes = [like]
+            told = ["out of bounds: thread 0 at line 11"]
+            found = await search.find(faulty, wrong, 60.0, lambda _: None, told)
+            mended = [changed_candidate(faulty, change) for change in found.changes]
+            verdicts = [await executor.evaluate(item, lambda _: None) for item in mended]
+            return found, [verdict.status.value for verdict in verdicts]
+        finally:
+            await executor.close()
+
+    found, statuses = kept().run(run())
+    assert set(statuses) == {"correct"}
+    assert found.refuted
+
+
 # Wrong in another way where there are few elements: no change of one of the lines mends both.
 WRONG_TWICE = KERNEL.replace(
     "out[i] = 3 * x[i];", "if (N < 64) out[i] = 3 * x[i];\n        else out[i] = 5 * x[i];"
