@@ -73,6 +73,7 @@ from evoengine.evaluate.repair.kinds.pair_changes import pair_changes
 from evoengine.evaluate.repair.kinds.part_changes import part_changes
 from evoengine.evaluate.repair.kinds.part_end_changes import part_end_changes
 from evoengine.evaluate.repair.kinds.pitch_changes import pitch_changes
+from evoengine.evaluate.repair.kinds.plan_factor_changes import plan_factor_changes
 from evoengine.evaluate.repair.kinds.plan_rounding_changes import plan_rounding_changes
 from evoengine.evaluate.repair.kinds.plan_size_changes import plan_size_changes
 from evoengine.evaluate.repair.kinds.plan_value_changes import plan_value_changes
@@ -214,6 +215,7 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     yield from plan_value_changes(candidate.source[:end])
     yield from launch_changes(candidate.source[:end], candidate.source[end:])
     yield from plan_size_changes(candidate.source[:end], candidate.source[end:])
+    yield from plan_factor_changes(candidate.source[:end])
     yield from plan_rounding_changes(candidate.source[:end], candidate.source[end:])
     code = kernel_code(candidate)
     if not code.tokens.is_balanced:

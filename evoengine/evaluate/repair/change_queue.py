@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.change_effects import ChangeEffects
-from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.change_order import header_end, kernel_code, ordered_changes
+from evoengine.evaluate.repair.plan_changes import PlanChanges, is_of_plan
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
 from evoengine.evaluate.repair.told_changes import told_by
@@ -39,6 +40,7 @@ class _Waiting:
 
     change: SourceChange
     alternative: SwitchedChange | None
+    is_of_plan: bool
     worth: float
     statements: tuple[int, ...]
 
@@ -57,11 +59,13 @@ class ChangeQueue:
         kernels of its task that are right, and with `only_likes` no change is tried that none has.
         """
         self._code = kernel_code(candidate)
+        self._source, self._header_end = candidate.source, header_end(candidate)
         self._told = told_by(self._code, told)
         self._effects = ChangeEffects(self._code)
         self._unchanged: CaseCheck | None = None
         self._together = FIRST_TOGETHER
         self._alone: list[SourceChange] = []  # that come before the next ones which share a code
+        self._of_plan: tuple[SourceChange, ...] = ()  # likewise
         self._groups: list[list[SwitchedChange]] = []  # that come before all others
         self._spoiling: set[tuple[str, tuple[int, ...]]] = set()  # kinds at their statements
         ordered = ordered_changes(candidate, likes, only_likes)
@@ -70,28 +74,37 @@ class ChangeQueue:
     def __len__(self) -> int:
         return len(self._left)
 
-    def taken(self) -> Sequence[SwitchedChange] | SourceChange | None:
-        """The next changes, those that can share a compilation or a single one; None at the end."""
+    def taken(self) -> Sequence[SwitchedChange] | PlanChanges | SourceChange | None:
+        """The next changes, those that can share a compilation or need none, or a single one; None
+        at the end.
+        """
         if self._groups:
             return self._groups.pop(0)
+        if self._of_plan:
+            taken, self._of_plan = PlanChanges(self._of_plan), ()
+            return taken
         if self._alone:
             return self._alone.pop(0)
         self._left.sort(key=lambda item: -item.worth * self._effects.odds(item.statements))
         together: list[SwitchedChange] = []
+        of_plan: list[SourceChange] = []
         count = 0
         for item in self._left:
-            if len(together) == self._together:
+            if max(len(together), len(of_plan)) == self._together:
                 break
             count += 1
-            if item.alternative is None or self._spoils(item):
+            if item.is_of_plan:
+                of_plan.append(item.change)
+            elif item.alternative is None or self._spoils(item):
                 self._alone.append(item.change)
             else:
                 together.append(item.alternative)
         del self._left[:count]
         self._together = min(2 * self._together, MOST_TOGETHER)
+        self._of_plan = tuple(of_plan)
         if together:
             return together
-        return self._alone.pop(0) if self._alone else None
+        return self.taken() if self._of_plan or self._alone else None
 
     def saw(self, launched: LaunchedChanges) -> None:
         """Puts what is left in order by what was launched."""
@@ -113,10 +126,15 @@ class ChangeQueue:
             self._spoiling.add((changes[0].kind, self._effects.statements(changes[0])))
             self._alone.append(changes[0])
             return
-        found = (switched(self._code, change) for change in changes)
-        ordered = sorted((item for item in found if item is not None), key=lambda item: item.start)
+        found = [(change, switched(self._code, change)) for change in changes]
+        self._alone += [change for change, item in found if item is None]
+        ordered = sorted((item for _, item in found if item), key=lambda item: item.start)
         middle = len(ordered) // 2
-        self._groups += [ordered[:middle], ordered[middle:]]
+        self._groups += [half for half in (ordered[:middle], ordered[middle:]) if half]
+
+    def alone(self, changes: Sequence[SourceChange]) -> None:
+        """Hands `changes` out once more, each alone."""
+        self._alone += changes
 
     def again(self, changes: Sequence[SourceChange]) -> None:
         """Hands `changes` out once more, before all others."""
@@ -130,7 +148,8 @@ class ChangeQueue:
 
     def _waiting(self, change: SourceChange, likeliness: float) -> _Waiting:
         alternative = switched(self._code, change)
-        cost = 1.0 if alternative is not None else COST_ALONE
+        of_plan = is_of_plan(self._source, self._header_end, change)
+        cost = COST_ALONE if alternative is None and not of_plan else 1.0
         statements = self._effects.statements(change)
         worth = likeliness / cost * self._told.odds(change.kind, statements)
-        return _Waiting(change, alternative, worth, statements)
+        return _Waiting(change, alternative, of_plan, worth, statements)

@@ -16,6 +16,7 @@ from evoengine.evaluate.candidate_refused import CandidateRefused
 from evoengine.evaluate.compile.pool import CompilePool, CompileResult
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.repair.change_order import header_end
+from evoengine.evaluate.repair.plan_changes import PlanChanges
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange
 from evoengine.evaluate.repair.switched_source import SELECT, switched_source
@@ -38,6 +39,8 @@ class CompiledChanges:
     built: CompileResult
     # with a shared code, the kernel as it is: an emulator learns from it how long a launch takes
     unchanged: CompiledCase | None = None
+    # changes of the plan that need code of their own after all
+    left_out: tuple[SourceChange, ...] = ()
 
 
 class ChangeCompiler:
@@ -54,6 +57,7 @@ class ChangeCompiler:
         assert pool is not None
         self._pool: CompilePool = pool
         self._seen: set[str] = set()
+        self._seen_plans: set[str] = set()
         self._unrolls = False
         self._compiles_plain: bool | None = None  # the code without changes; None: not known yet
         self._one_at_a_time = asyncio.Lock()
@@ -115,6 +119,40 @@ class ChangeCompiler:
         """The line of the source in which the first piece of a change begins."""
         return self._candidate.source.count("\n", 0, item.start)
 
+    async def of_plan(self, taken: PlanChanges) -> CompiledChanges | None:
+        """The plans of all changes with the code of the kernel as it is, without those that cannot
+        be bound or are the same plan as one before; None where that code does not compile.
+        """
+        plan = self._plan(self._candidate)
+        if plan is None:
+            return None
+        code = self._candidate.code.lstrip("\n")
+        built = await self._build(self._candidate, plan, code, selects=False)
+        if built.status != "ok":
+            return None
+        self._seen_plans.add(plan.model_dump_json())
+        changes, cases, left_out = [], [], []
+        for change in taken.changes:
+            await asyncio.sleep(0)  # to bind some hundred plans takes a second
+            changed = self._changed_plan(change)
+            if changed is None:
+                continue
+            if changed.specialisation != plan.specialisation:
+                left_out.append(change)
+            elif changed.model_dump_json() not in self._seen_plans:
+                self._seen_plans.add(changed.model_dump_json())
+                changes.append(change)
+                cases.append(_with_plan(changed, built))
+        return CompiledChanges(
+            tuple(changes), tuple(cases), built, _with_plan(plan, built), tuple(left_out)
+        )
+
+    def _changed_plan(self, change: SourceChange) -> CasePlan | None:
+        try:
+            return self._plan(changed_candidate(self._candidate, change))
+        except CandidateError:
+            return None
+
     async def alone(self, change: SourceChange) -> CompiledChanges | None:
         """One change; None where it does not compile or leaves the machine code as it was."""
         if not self._seen:
@@ -129,8 +167,7 @@ class ChangeCompiler:
         built = None if plan is None else await self._new_code(changed, plan)
         if plan is None or built is None:
             return None
-        case = CompiledCase(plan=plan, code_path=built.code_path, functions=built.functions)
-        return CompiledChanges((change,), (case,), built)
+        return CompiledChanges((change,), (_with_plan(plan, built),), built)
 
     async def _new_code(self, changed: Candidate, plan: CasePlan) -> CompileResult | None:
         """The code of a candidate; None where it does not compile or was there before."""
@@ -176,8 +213,11 @@ def _selecting(plan: CasePlan, built: CompileResult, number: int) -> CompiledCas
     """The case with a launch before the others that chooses the change of `number`."""
     choice = ScalarArgument(scalar=number, dtype="int32")
     select = BoundLaunch(kernel=SELECT, grid=(1,), block=(1,), args=(choice,), shared_bytes=0)
-    selecting = plan.model_copy(update={"launches": (select, *plan.launches)})
-    return CompiledCase(plan=selecting, code_path=built.code_path, functions=built.functions)
+    return _with_plan(plan.model_copy(update={"launches": (select, *plan.launches)}), built)
+
+
+def _with_plan(plan: CasePlan, built: CompileResult) -> CompiledCase:
+    return CompiledCase(plan=plan, code_path=built.code_path, functions=built.functions)
 
 
 def _refused(log: str, line_numbers: Sequence[tuple[int, ...]]) -> set[int]:

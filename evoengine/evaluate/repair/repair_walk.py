@@ -16,6 +16,7 @@ from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.changed_launches import ChangedLaunches
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
+from evoengine.evaluate.repair.plan_changes import PlanChanges
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
@@ -129,17 +130,20 @@ class RepairWalk:
                 await asyncio.gather(following, return_exceptions=True)
 
     def _compile(
-        self, taken: Sequence[SwitchedChange] | SourceChange | None
+        self, taken: Sequence[SwitchedChange] | PlanChanges | SourceChange | None
     ) -> asyncio.Task[CompiledChanges | None] | None:
         """The compilation of changes, begun; None where there are none."""
         if taken is None:
             return None
         if isinstance(taken, SourceChange):
             return asyncio.create_task(self._compiler.alone(taken))
+        if isinstance(taken, PlanChanges):
+            return asyncio.create_task(self._compiler.of_plan(taken))
         return asyncio.create_task(self._compiler.together(taken))
 
     async def _try(self, compiled: CompiledChanges, launches: ChangedLaunches) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""
+        self._queue.alone(compiled.left_out)
         launched = await launches.launched(compiled, self._wrong, self._ends)
         if launched.is_spoiled:
             await self._know_plain_code(launches)

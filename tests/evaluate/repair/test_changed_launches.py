@@ -14,7 +14,7 @@ from evoengine.errors import WorkerError
 from evoengine.evaluate.case_follower import CaseFollower
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
-from evoengine.evaluate.repair.change_order import kernel_code
+from evoengine.evaluate.repair.change_order import header_end, kernel_code
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.changed_launches import (
     LAUNCH_S,
@@ -23,7 +23,12 @@ from evoengine.evaluate.repair.changed_launches import (
     is_as_wrong,
 )
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
-from evoengine.evaluate.repair.repair_job import ChangeCompiler, changed_candidate
+from evoengine.evaluate.repair.plan_changes import PlanChanges, is_of_plan
+from evoengine.evaluate.repair.repair_job import (
+    ChangeCompiler,
+    CompiledChanges,
+    changed_candidate,
+)
 from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repair_walk import MOST_REFUTED
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -536,6 +541,57 @@ def test_a_change_that_never_ends_or_strays_hides_no_other(tmp_path: Path) -> No
     status, right = kept().run(run())
     assert status is Status.wrong_result
     assert [change.new for change in right] == [new for _, _, new, is_right in CHANGES if is_right]
+
+
+# A plan whose first size says by what is multiplied, and whose last argument is too small.
+PLANNED = (
+    KERNEL.replace("launches:", "let:\n  FACTOR: 2\nlaunches:")
+    .replace("kernel: triple", "kernel: triple<FACTOR>")
+    .replace("[x, out, N]", "[x, out, N - 64]")
+    .replace('extern "C" __global__', "template <int K>\n__global__")
+    .replace("3 * x[i]", "K * x[i]")
+)
+
+
+@pytest.mark.timeout(120)
+def test_changes_of_the_plan_share_the_code_of_the_kernel_as_it_is(tmp_path: Path) -> None:
+    candidate = kernel_file.parse(PLANNED)
+
+    def changed(around: str, old: str, new: str) -> SourceChange:
+        assert PLANNED.count(around) == 1, around
+        start = PLANNED.index(around) + around.index(old)
+        return SourceChange(start, start + len(old), new, "by hand")
+
+    right, smaller = changed("N - 64", "N - 64", "N"), changed("N - 64", "64", "128")
+    other_code = changed("FACTOR: 2", "2", "5")
+    refused, no_plan = changed("[64]", "64", "4096"), changed("[4]", "4]", "[")
+    unseen = [right, smaller, other_code]
+    assert all(is_of_plan(PLANNED, header_end(candidate), it) for it in unseen)
+    assert not is_of_plan(PLANNED, header_end(candidate), changed("K * x", "K", "2"))
+    assert not is_of_plan(PLANNED, header_end(candidate), changed("exact", "exact", "fp32"))
+
+    async def run() -> tuple[CompiledChanges, LaunchedChanges, int]:
+        executor = await started(tmp_path)
+        limits = limits_of_arch("sm_89")
+        bench = Workbench(executor.compiler, executor.device)
+        compiler = ChangeCompiler(candidate, "small", executor.compiler, limits)
+        try:
+            compiled = await compiler.of_plan(PlanChanges((*unseen, refused, no_plan, right)))
+            assert compiled is not None
+            launches = ChangedLaunches(candidate, bench, {})
+            launched = await launches.launched(compiled, WrongInputs("small", 0), float("inf"))
+            return compiled, launched, compiler.compilations
+        finally:
+            await executor.close()
+
+    compiled, launched, compilations = kept().run(run())
+    assert compilations == 1
+    assert compiled.changes == (right, smaller) and compiled.left_out == (other_code,)
+    assert launched.right_ones == [right] and len(launched.checks) == 2
+
+    queue = ChangeQueue(candidate)
+    queue.alone(compiled.left_out)
+    assert queue.taken() == other_code
 
 
 # In place of "out[i] = 3 * x[i];": the emulator runs no code with this instruction.

@@ -67,6 +67,24 @@ MISTAKES = [
     ("scalar of the plan that is alike", "1 - beta2", "1 - beta1", "the wrong scalar"),
 ]  # fmt: skip
 
+# likewise, with what the source has in place of what is right
+FACTORS = [
+    ("grid that lacks a factor", "ceil_div(N, 256)", "ceil_div(N * L, 256)", "ceil_div(N, 256)",
+     "counts rows and not elements"),
+    ("argument of the plan that lacks a factor", "first, L,", "first, L * N,", "first, L,",
+     "too small a number"),
+    ("size of the plan that lacks a factor", "shape: [N]", "shape: [N * L]", "shape: [N]",
+     "a factor is missing"),
+    ("size of the plan that lacks a factor", "ceil_div(L, 64)", "ceil_div(L * B, 64)",
+     "ceil_div(L, 64)", "a factor is missing"),
+    ("factor of the plan too many", "ceil_div(N, 256)", "ceil_div(N, 256)", "ceil_div(N, 4 * 256)",
+     "a factor too many"),
+    ("argument of the plan without a factor", "first, L,", "first, L,", "first, L * B,",
+     "applied twice"),
+    ("root in the plan missing", "{value: 1 - beta2", "{value: 1 / sqrt(beta2)",
+     "{value: 1 / beta2", "the square root"),
+]  # fmt: skip
+
 
 def _parsed(right: str, wrong: str) -> Candidate:
     assert SOURCE.count(right) == 1
@@ -85,6 +103,23 @@ def test_a_change_of_the_plan_mends_it_and_says_what_was_wrong(
     ]
     assert len(mending) == 1
     found = finding(candidate, FoundRepairs(changes=mending))
+    assert found is not None and said in found.sentence, found
+
+
+@pytest.mark.parametrize(("kind", "old", "right", "wrong", "said"), FACTORS)
+def test_a_factor_of_a_size_is_mended(
+    kind: str, old: str, right: str, wrong: str, said: str
+) -> None:
+    assert SOURCE.count(old) == 1
+    candidate = kernel_file.parse(SOURCE.replace(old, wrong))
+    mending = [
+        change
+        for change, _ in ordered_changes(candidate)
+        if change.applied(candidate.source).replace(" ", "")
+        == SOURCE.replace(old, right).replace(" ", "")
+    ]
+    assert kind in {change.kind for change in mending}
+    found = finding(candidate, FoundRepairs(changes=[it for it in mending if it.kind == kind]))
     assert found is not None and said in found.sentence, found
 
 

@@ -19,6 +19,23 @@ _FIXED = {
         "the grid is too small: the kernel divides its block number by a factor that the grid does"
         " not have, so that the last blocks (heads, halves) are missing and never written, in"
     ),
+    "grid that lacks a factor": (
+        "the grid is too small: a factor of its size is missing (it counts rows and not elements),"
+        " so that blocks are missing and what they should write, clear or add is left out, in"
+    ),
+    "argument of the plan that lacks a factor": (
+        "the launch passes too small a number: a factor of the size is missing, in"
+    ),
+    "size of the plan that lacks a factor": (
+        "a size of the launch plan is too small: a factor is missing, in"
+    ),
+    "factor of the plan too many": (
+        "a size of the launch plan has a factor too many, so that the grid, a buffer or a number"
+        " that is passed is too small or too large, in"
+    ),
+    "root in the plan missing": (
+        "the square root (sqrt) of a number that the launch plan passes is missing, in"
+    ),
     "axis of scratch missing": (
         "the scratch buffer is too small: it lacks an axis (one plane for each slice or block),"
         " so that writes go beyond its end, in"

@@ -1,0 +1,45 @@
+"""Sizes of a launch plan that lack a factor, or have one too many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kinds.header_changes import LISTS
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_SIZE = re.compile(r"(?<![\w.])[A-Z]\w*(?![\w.(:])")
+_PRODUCT = re.compile(r"(?<![\w.)])[A-Z]\w*(?:\s*\*\s*[A-Z]\w*)*(?![\w.(:])")
+_LET = re.compile(r"^[ \t]+[A-Z]\w*:[ \t]*([^\n\[{#]+?)[ \t]*(?:#[^\n]*)?$", re.MULTILINE)
+_SHAPE = re.compile(r"\bshape:[ \t]*\[([^\]\n]*)\]")
+_FACTOR = re.compile(r"(?<![\w.])[A-Z0-9]\w* ?\* ?(?=[A-Z0-9(])| ?\* ?[A-Z0-9]\w*(?![\w.(])")
+_RECIPROCAL = re.compile(r"\bvalue:\s*1 / (\w+)\s*(?=[,}])")
+_MOST_SIZES = 12
+_KINDS = {
+    "grid": "grid that lacks a factor",
+    "args": "argument of the plan that lacks a factor",
+}
+
+
+def plan_factor_changes(header: str) -> Iterator[SourceChange]:
+    """`grid: ["ceil_div(BAGS, 256)"]` made one for each of `BAGS * D`, `H` in args `H * B`."""
+    sizes = list(dict.fromkeys(_SIZE.findall(header)))[:_MOST_SIZES]
+    texts = [
+        (found.start(2), found[2], _KINDS[found[1]])
+        for found in LISTS.finditer(header)
+        if found[1] in _KINDS
+    ]
+    kind = "size of the plan that lacks a factor"
+    texts += [(found.start(1), found[1], kind) for found in _SHAPE.finditer(header)]
+    texts += [(found.start(1), found[1], kind) for found in _LET.finditer(header)]
+    for start, text, kind in texts:
+        for product in _PRODUCT.finditer(text):
+            end = start + product.end()
+            for size in sizes:
+                if size not in _SIZE.findall(product[0]):
+                    yield SourceChange(end, end, f" * {size}", kind)
+        for factor in _FACTOR.finditer(text):
+            span = start + factor.start(), start + factor.end()
+            yield SourceChange(*span, "", "factor of the plan too many")
+    for found in _RECIPROCAL.finditer(header):
+        yield SourceChange(*found.span(1), f"sqrt({found[1]})", "root in the plan missing")
