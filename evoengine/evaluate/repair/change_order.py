@@ -29,6 +29,7 @@ from evoengine.evaluate.repair.kinds.alike_changes import alike_changes
 from evoengine.evaluate.repair.kinds.anew_changes import anew_changes
 from evoengine.evaluate.repair.kinds.axis_changes import axis_changes
 from evoengine.evaluate.repair.kinds.barrier_changes import barrier_changes
+from evoengine.evaluate.repair.kinds.byte_changes import byte_changes
 from evoengine.evaluate.repair.kinds.call_changes import call_changes
 from evoengine.evaluate.repair.kinds.choice_changes import choice_changes
 from evoengine.evaluate.repair.kinds.combined_changes import combined_changes
@@ -95,6 +96,7 @@ from evoengine.evaluate.repair.kinds.twofold_changes import equal_arguments, two
 from evoengine.evaluate.repair.kinds.unread_changes import unread_changes
 from evoengine.evaluate.repair.kinds.unwritten_changes import unwritten_changes
 from evoengine.evaluate.repair.kinds.update_changes import update_changes
+from evoengine.evaluate.repair.kinds.updated_changes import updated_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
@@ -117,6 +119,8 @@ _CODE_CHANGES = (
     guard_changes,
     order_changes,
     update_changes,
+    updated_changes,
+    byte_changes,
     fence_changes,
     owner_changes,
     reduction_changes,

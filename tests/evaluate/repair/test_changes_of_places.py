@@ -102,6 +102,7 @@ MISTAKES = [
     ("byte not cut", "row |= unsigned(lane) << (8 * C);", "row |= ((unsigned(lane)) & 0xffu) << (8 * C);"),
     ("known constant", "mean *= 1.4247f;", "mean *= 1.4426950408889634f;"),
     ("reciprocal for a float", "const float inverse = 1.0f;", "const float inverse = 1.0f / mean;"),
+    ("square of a factor missing", "mean = 0.5f * x[row];", "mean = 0.5f * x[row] * x[row];"),
 ]  # fmt: skip
 
 

@@ -229,6 +229,18 @@ MISTAKES = [
      "left[0][lane] = total; __syncthreads(); sums[lane] = left[1][warp];", "a barrier is missing"),
     ("name where its neighbour repeats, int", "int half = begin; f(warp, warp);", "int half = begin; f(half, warp);",
      ""),
+    ("value before its update", "const float grown = 0.5f * total + scale; sums[lane] = sqrtf(total);",
+     "const float grown = 0.5f * total + scale; sums[lane] = sqrtf(grown);", "from before its update"),
+    ("value before its update", "const float grown = fmaf(scale, sums[lane], total); f(sums[lane]);",
+     "const float grown = fmaf(scale, sums[lane], total); f(grown);", "the old value"),
+    ("elements for bytes", "cp_async(right, sums, end - begin);", "cp_async(right, sums, (end - begin) * 4);",
+     "a number of elements is taken"),
+    ("elements for bytes", "f(begin < 4 ? begin : 16);", "f(begin < 4 ? begin * 4 : 16);", "only a part is copied"),
+    ("elements for bytes", "const int bytes = end > 4 ? 16 : end > 0 ? end : 0;",
+     "const int bytes = end > 4 ? 16 : end > 0 ? end * 4 : 0;", "sizeof"),
+    ("elements for bytes", "const int bytes = end;", "const int bytes = end * 2;", "sizeof"),
+    ("bytes that are chosen", "begin = __byte_perm(begin, end, lane % 2 ? 0x7632 : 0x7610);",
+     "begin = __byte_perm(begin, end, lane % 2 ? 0x7632 : 0x5410);", "bytes"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [
@@ -266,6 +278,8 @@ RIGHT = [
     ("counter of the last block kept",
      "if (atomicAdd(&counter[warp], 1u) < N) return; if (threadIdx.x == 0) counter[warp] = 0;"),
     ("reduction in each round as well", "total = total * top + lane_sum(scale); f(total);"),
+    ("value before its update", "const float copied = total; f(total);"),
+    ("elements for bytes", "f(begin < end ? begin : 0); const int rows = end;"),
 ]  # fmt: skip
 
 

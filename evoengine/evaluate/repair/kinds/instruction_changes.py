@@ -52,9 +52,12 @@ def _selectors(code: KernelCode) -> Iterator[SourceChange]:
         if code.tokens.text(place - 1) != "__byte_perm" or place not in code.tokens.partners:
             continue
         for first, last in code.extents.arguments(place)[2:3]:
-            for selector in _SELECTORS:
-                if code.tokens.text(last).lower() != selector:
-                    yield code.replaced(first, last, selector, "bytes that are chosen")
+            for number in range(first, last + 1):
+                if not code.tokens.text(number).lower().startswith("0x"):
+                    continue
+                for selector in _SELECTORS:
+                    if code.tokens.text(number).lower() != selector:
+                        yield code.replaced(number, number, selector, "bytes that are chosen")
 
 
 def _others(text: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.kinds.term_changes import spots_of
+from evoengine.evaluate.repair.kinds.term_changes import sorts_between, spots_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_PARTS = 4  # of an expression
@@ -16,7 +16,7 @@ Range = tuple[int, int]
 
 def part_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Each value replaced by the operands of its operands: min(max(i, 0), n) by i, (a + 1) % n by
-    a; and a call by the square of its argument.
+    a; a call by the square of its argument, and a factor by its square.
     """
     for first, last in spots_of(code):
         if not 2 < last - first < _LONGEST:
@@ -50,8 +50,19 @@ def _parts(code: KernelCode, pair: Range) -> list[Range]:
 
 
 def _squares(code: KernelCode) -> Iterator[SourceChange]:
-    """|x| where x * x was meant."""
+    """|x| where x * x was meant, and an element or a member that is one factor and not two."""
     tokens = code.tokens
+    for position in range(len(tokens)):
+        if tokens.text(position) != "*" or not code.extents.is_binary(position):
+            continue
+        for first, last in (
+            code.extents.operand_before(position),
+            code.extents.operand_behind(position),
+        ):
+            is_part = first < last == code.extents.postfix(first) and code.function_places[first]
+            if is_part and sorts_between(code, first, last) & {"float", "array"}:
+                text = tokens.source(first, last)
+                yield code.inserted(last, f" * {text}", "square of a factor missing")
     for place in range(len(tokens)):
         if tokens.text(place) in ("fabsf", "sqrtf", "abs", "fabs") and code.function_places[place]:
             for first, last in code.extents.arguments(place + 1)[:1]:

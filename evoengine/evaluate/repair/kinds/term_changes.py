@@ -221,13 +221,13 @@ def _added_integers(
         yield code.inserted(last, f" - {number}", f"one less {where}")
         yield code.inserted(last, f" + {number}", f"one more {where}")
     for number in (2, 4, 8):
-        yield _times(code, first, last, f"* {number}", "times a number")
+        yield times(code, first, last, f"* {number}", "times a number")
     for item in code.visible(last, "int"):
         yield code.inserted(last, f" + {item.name}", f"summand missing {where}, int")
         sized = item.is_parameter or item.name.isupper()
         if sized:
             for sign in ("*", "/", "%"):
-                yield _times(code, first, last, f"{sign} {item.name}", "factor missing, int")
+                yield times(code, first, last, f"{sign} {item.name}", "factor missing, int")
 
 
 def _shifted_factors(code: KernelCode) -> Iterator[SourceChange]:
@@ -249,19 +249,19 @@ def _shifted_factors(code: KernelCode) -> Iterator[SourceChange]:
 
 def _added_floats(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
     for item in code.visible(last, "float"):
-        yield _times(code, first, last, f"* {item.name}", "factor missing, float")
-        yield _times(code, first, last, f"/ {item.name}", "divisor missing, float")
+        yield times(code, first, last, f"* {item.name}", "factor missing, float")
+        yield times(code, first, last, f"/ {item.name}", "divisor missing, float")
         yield code.inserted(last, f" + {item.name}", "summand missing, float")
         yield code.inserted(last, f" - {item.name}", "summand missing, float")
         yield code.inserted(last, f" - {item.name} * {item.name}", "square missing")
     for item in code.visible(last, "int"):
         if item.is_parameter or item.name.isupper():
-            yield _times(code, first, last, f"/ {item.name}", "divisor missing, int")
+            yield times(code, first, last, f"/ {item.name}", "divisor missing, int")
     for number in ("1.44269504f", "0.69314718f", "0.70710678f", "0.5f", "2.0f"):
-        yield _times(code, first, last, f"* {number}", "times a constant")
+        yield times(code, first, last, f"* {number}", "times a constant")
 
 
-def _times(code: KernelCode, first: int, last: int, factor: str, kind: str) -> SourceChange:
+def times(code: KernelCode, first: int, last: int, factor: str, kind: str) -> SourceChange:
     """The change that appends a factor to the tokens `first` to `last`, in brackets if need be."""
     has_sum = any(
         code.extents.is_binary(place)
@@ -285,7 +285,7 @@ def _added_terms(code: KernelCode) -> Iterator[SourceChange]:
             if not sorts or not code.can_stand(begin, end, last):
                 continue
             if is_float:
-                yield _times(code, first, last, f"* {text}", "factor of another place")
+                yield times(code, first, last, f"* {text}", "factor of another place")
                 yield code.inserted(last, f" + {text}", "term of another place, float")
                 yield code.inserted(last, f" - {text}", "term of another place, float")
             else:

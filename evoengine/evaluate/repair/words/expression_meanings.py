@@ -58,6 +58,17 @@ _FIXED = {
         "two variables read the same element (of one plane or component): the step to the second"
         " plane is missing in the index, in"
     ),
+    "square of a factor missing": (
+        "a factor is taken once, not squared: the value itself is used where its square is"
+        " meant (the second factor is missing), in"
+    ),
+    "value before its update": (
+        "the old value, from before its update, is used where the new, updated one is meant, in"
+    ),
+    "elements for bytes": (
+        "a number of elements is taken for a number of bytes: the factor for the bytes of an"
+        " element (sizeof) is missing, so that only a part is copied, in"
+    ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
         " lanes or places wrap around, in"

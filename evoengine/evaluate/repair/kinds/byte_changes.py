@@ -1,0 +1,72 @@
+"""Numbers of elements that are taken for numbers of bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.term_changes import times
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_COPIES = re.compile(r"cp_|copy|async|bulk|fetch|stage|expect_tx|load|bytes", re.IGNORECASE)
+_BYTES = re.compile(r"bytes|size", re.IGNORECASE)
+_SIZES = (2, 4, 8)
+_WHOLE_COPIES = ("4", "8", "16")  # that cp.async brings at once
+
+
+def byte_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """`copy16(to, from, left)` made `copy16(to, from, left * 4)`, and `n < 4 ? n : 16` made
+    `n < 4 ? n * 4 : 16`.
+    """
+    for first, last in _numbers(code):
+        for size in _SIZES:
+            yield times(code, first, last, f"* {size}", "elements for bytes")
+
+
+def _numbers(code: KernelCode) -> Iterator[tuple[int, int]]:
+    """Whole numbers that a copy is given, that are beside the bytes of a whole copy in a choice, or
+    are named bytes.
+    """
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if not code.function_places[place]:
+            continue
+        text = tokens.text(place)
+        is_named = tokens.kind(place) == "name"
+        if is_named and tokens.text(place + 1) == "(" and _COPIES.search(text):
+            pairs = code.extents.arguments(place + 1)[1:]
+        elif text == "?":
+            pairs = _branches(code, place)
+        elif is_named and tokens.text(place + 1) == "=" and _BYTES.search(text):
+            end = next((at for at in range(place, len(tokens)) if tokens.text(at) in ",;"), place)
+            pairs = [(place + 2, end - 1)]
+        else:
+            continue
+        for first, last in pairs:
+            if first <= last and _is_count(code, first, last):
+                yield first, last
+
+
+def _branches(code: KernelCode, question: int) -> list[tuple[int, int]]:
+    """Both branches of a choice of which one is the bytes of a whole copy, or none in a copy."""
+    tokens = code.tokens
+    place = question + 1
+    while place < len(tokens) and tokens.text(place) not in (":", ";"):
+        place = tokens.partners.get(place, place) + 1 if tokens.text(place) in "([{" else place + 1
+    end = place + 1
+    while end < len(tokens) and tokens.text(end) not in (",", ";", ")"):
+        end = tokens.partners.get(end, end) + 1 if tokens.text(end) in "([{" else end + 1
+    branches = [(question + 1, place - 1), (place + 1, end - 1)]
+    texts = [tokens.source(*pair) for pair in branches if pair[0] <= pair[1]]
+    copies = _COPIES.search(tokens.source(*code.extents.statement(question))) is not None
+    known = (*_WHOLE_COPIES, "0") if copies else _WHOLE_COPIES
+    return branches if any(text in known for text in texts) else []
+
+
+def _is_count(code: KernelCode, first: int, last: int) -> bool:
+    """Whether a value is a whole number that is made of a variable, and no address or bytes."""
+    if _BYTES.search(code.tokens.source(first, last)):
+        return False
+    sorts = {sort for _, _, sort in code.atoms_between(first, last)}
+    return sorts == {"int"} and not code.tokens.has_any(first, last, {"&", "[", "{", "?"})
