@@ -37,14 +37,17 @@ from evoengine.evaluate.repair.kinds.condition_changes import condition_changes
 from evoengine.evaluate.repair.kinds.constant_changes import constant_changes
 from evoengine.evaluate.repair.kinds.conversion_changes import conversion_changes
 from evoengine.evaluate.repair.kinds.coordinate_changes import coordinate_changes
+from evoengine.evaluate.repair.kinds.count_changes import count_changes
 from evoengine.evaluate.repair.kinds.counter_changes import counter_changes
 from evoengine.evaluate.repair.kinds.coupled_changes import coupled_changes
 from evoengine.evaluate.repair.kinds.difference_changes import AS_A_LIKE_KERNEL, difference_changes
 from evoengine.evaluate.repair.kinds.element_changes import element_changes
+from evoengine.evaluate.repair.kinds.exchanged_changes import exchanged_changes
 from evoengine.evaluate.repair.kinds.extent_changes import extent_changes
 from evoengine.evaluate.repair.kinds.fence_changes import fence_changes
 from evoengine.evaluate.repair.kinds.first_value_changes import first_value_changes
 from evoengine.evaluate.repair.kinds.fragment_changes import fragment_changes
+from evoengine.evaluate.repair.kinds.global_reset_changes import global_reset_changes
 from evoengine.evaluate.repair.kinds.guard_changes import guard_changes
 from evoengine.evaluate.repair.kinds.header_changes import header_changes
 from evoengine.evaluate.repair.kinds.index_changes import index_changes
@@ -97,6 +100,7 @@ from evoengine.evaluate.repair.kinds.unread_changes import unread_changes
 from evoengine.evaluate.repair.kinds.unwritten_changes import unwritten_changes
 from evoengine.evaluate.repair.kinds.update_changes import update_changes
 from evoengine.evaluate.repair.kinds.updated_changes import updated_changes
+from evoengine.evaluate.repair.kinds.warp_value_changes import warp_value_changes
 from evoengine.evaluate.repair.source_change import SourceChange
 
 MOST_CHANGES = 12000  # of a kernel: more are never tried in the time there is
@@ -121,6 +125,10 @@ _CODE_CHANGES = (
     update_changes,
     updated_changes,
     byte_changes,
+    exchanged_changes,
+    warp_value_changes,
+    count_changes,
+    global_reset_changes,
     fence_changes,
     owner_changes,
     reduction_changes,

@@ -218,6 +218,7 @@ WEIGHTS: dict[str, float] = {
     "row of the block missing": 0.7,
     "summand missing in a factor": 0.7,
     "table that is read nowhere": 0.7,
+    "number of the plan": 1.5,
     "value of the plan": 0.7,
     "bound missing": 0.69,
     "condition of a value missing": 0.69,

@@ -241,6 +241,33 @@ MISTAKES = [
     ("elements for bytes", "const int bytes = end;", "const int bytes = end * 2;", "sizeof"),
     ("bytes that are chosen", "begin = __byte_perm(begin, end, lane % 2 ? 0x7632 : 0x7610);",
      "begin = __byte_perm(begin, end, lane % 2 ? 0x7632 : 0x5410);", "bytes"),
+    ("names of two statements exchanged", "begin = column + warp; end = first + lane;",
+     "begin = column + lane; end = first + warp;", "each other's variable"),
+    ("names of two statements exchanged", "const int r = column + warp, c = first + lane; f(r, c);",
+     "const int r = column + lane, c = first + warp; f(r, c);", "exchanged"),
+    ("first values of two variables exchanged", "const float up = sums[lane]; const float low = top * total; f(up, low);",
+     "const float up = top * total; const float low = sums[lane]; f(up, low);", "each other's value"),
+    ("sum of the first lane alone",
+     "for (int step = 16; step; step /= 2) total += __shfl_down_sync(~0u, total, step); f(total);",
+     "for (int step = 16; step; step /= 2) total += __shfl_down_sync(~0u, total, step);"
+     " total = __shfl_sync(0xffffffffu, total, 0); f(total);", "only lane 0 has it"),
+    ("first lane for the last", "begin = 31 - __clz(end);", "begin = __ffs(end) - 1;", "the other end of a vote"),
+    ("first lane for the last", "begin = __ffs(end) - 1;", "begin = 31 - __clz(end);", "the other end of a vote"),
+    ("summed and not stored", "total += expf(sums[lane] - top);", "total += sums[lane] = expf(sums[lane] - top);",
+     "not stored"),
+    ("rest that may be zero", "end = last_one ? K % 256 : 256;", "end = last_one ? ((K - 1) % 256 + 1) : 256;",
+     "a multiple of it"),
+    ("step of a loop beyond its end", "for (; begin < end; begin += STAGES) f(begin);",
+     "for (; begin + STAGES <= end; begin += STAGES) f(begin);", "a whole step beyond the end"),
+    ("round of all stages", "f(begin % STAGES, begin % 2);", "f(begin % STAGES, begin / STAGES % 2);", "the parity"),
+    ("rounds counted backwards", "for (int i = 0; i < BM; ++i) f(sums[lane + i]);",
+     "for (int i = 0; i < BM; ++i) f(sums[lane + (BM - 1 - i)]);", "the order is reversed"),
+    ("factor missing, of the number of parts", "f(sums + size_t(lane) * 4096);", "f(sums + size_t(lane) * begin * 4096);",
+     "lie further apart"),
+    ("scale of another length", "total *= 0.125f;", "total *= 0.08838835f;", "another head size"),
+    ("factor missing, of another update", "mark[0] *= sums[warp]; mark[1] = kept[lane];", "mark[0] *= sums[warp]; mark[1] = kept[lane] * sums[warp];",
+     "is not rescaled"),
+    ("assignment", "begin = 255 << end;", "begin |= 255 << end;", "begin"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [
@@ -280,6 +307,9 @@ RIGHT = [
     ("reduction in each round as well", "total = total * top + lane_sum(scale); f(total);"),
     ("value before its update", "const float copied = total; f(total);"),
     ("elements for bytes", "f(begin < end ? begin : 0); const int rows = end;"),
+    ("sum of the first lane alone", "for (int step = 16; step; step /= 2) total += __shfl_xor_sync(~0u, total, step);"),
+    ("step of a loop beyond its end", "for (; begin < end; ++begin) f(begin);"),
+    ("scale of another length", "total *= 0.3f;"),
 ]  # fmt: skip
 
 

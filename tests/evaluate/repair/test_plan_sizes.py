@@ -81,6 +81,12 @@ FACTORS = [
      "a factor too many"),
     ("argument of the plan without a factor", "first, L,", "first, L,", "first, L * B,",
      "applied twice"),
+    ("grid that lacks a factor", "ceil_div(N, 256)", "ceil_div(3 * N, 256)", "ceil_div(N, 256)",
+     "the grid is too small"),
+    ("arguments of the plan moved",
+     "first, second, N, beta2, {value: 1 - beta2, dtype: float32}]",
+     "first, second, N, beta2, {value: 1 - beta2, dtype: float32}]",
+     "second, N, beta2, {value: 1 - beta2, dtype: float32}, first]", "the wrong order"),
     ("root in the plan missing", "{value: 1 - beta2", "{value: 1 / sqrt(beta2)",
      "{value: 1 / beta2", "the square root"),
 ]  # fmt: skip

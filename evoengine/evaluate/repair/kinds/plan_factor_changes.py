@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evoengine.evaluate.repair.kinds.header_changes import LISTS
+from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _SIZE = re.compile(r"(?<![\w.])[A-Z]\w*(?![\w.(:])")
@@ -15,6 +15,7 @@ _SHAPE = re.compile(r"\bshape:[ \t]*\[([^\]\n]*)\]")
 _FACTOR = re.compile(r"(?<![\w.])[A-Z0-9]\w* ?\* ?(?=[A-Z0-9(])| ?\* ?[A-Z0-9]\w*(?![\w.(])")
 _RECIPROCAL = re.compile(r"\bvalue:\s*1 / (\w+)\s*(?=[,}])")
 _MOST_SIZES = 12
+_NUMBERS = (2, 3, 4, 8, 16)
 _KINDS = {
     "grid": "grid that lacks a factor",
     "args": "argument of the plan that lacks a factor",
@@ -38,8 +39,17 @@ def plan_factor_changes(header: str) -> Iterator[SourceChange]:
             for size in sizes:
                 if size not in _SIZE.findall(product[0]):
                     yield SourceChange(end, end, f" * {size}", kind)
+            for number in _NUMBERS:
+                yield SourceChange(
+                    start + product.start(), start + product.start(), f"{number} * ", kind
+                )
         for factor in _FACTOR.finditer(text):
             span = start + factor.start(), start + factor.end()
             yield SourceChange(*span, "", "factor of the plan too many")
+    for found in LISTS.finditer(header):
+        entries = [found[2][begin:end] for begin, end in entries_of(found[2])]
+        if found[1] == "args" and len(entries) > 2:
+            for moved in ([*entries[1:], entries[0]], [entries[-1], *entries[:-1]]):
+                yield SourceChange(*found.span(2), ", ".join(moved), "arguments of the plan moved")
     for found in _RECIPROCAL.finditer(header):
         yield SourceChange(*found.span(1), f"sqrt({found[1]})", "root in the plan missing")

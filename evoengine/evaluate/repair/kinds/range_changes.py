@@ -130,10 +130,17 @@ def _grid_rows(code: KernelCode) -> Iterator[SourceChange]:
         if sort != "int" or not is_place or not code.function_places[first]:
             continue
         text = tokens.source(first, last)
-        for row, size_name in list(known)[:_MOST_ROWS]:
+        sizes = [(row, size) for row, _ in known for size in _columns(code, first)]
+        for row, size_name in dict.fromkeys([*list(known)[:_MOST_ROWS], *sizes]):
             if row != text and (code.in_index(first) or tokens.text(last + 1) in ("*", ")")):
                 new = f"(size_t({row}) * {size_name} + {text})"
                 yield code.replaced(first, last, new, "row of the block missing")
+
+
+def _columns(code: KernelCode, position: int) -> list[str]:
+    """The sizes that a kernel is given, at most two: the length of a row is often the last."""
+    names = [item.name for item in code.visible(position, "int") if item.is_parameter]
+    return [name for name in names if name.isupper()][:2]
 
 
 def _row_products(code: KernelCode) -> list[tuple[str, str]]:

@@ -33,6 +33,10 @@ _FIXED = {
         "a size of the launch plan has a factor too many, so that the grid, a buffer or a number"
         " that is passed is too small or too large, in"
     ),
+    "arguments of the plan moved": (
+        "the arguments of a launch are in the wrong order: one of them stands at the wrong end of"
+        " the list, so that the kernel takes each for another, in"
+    ),
     "root in the plan missing": (
         "the square root (sqrt) of a number that the launch plan passes is missing, in"
     ),
@@ -68,6 +72,56 @@ _FIXED = {
     "elements for bytes": (
         "a number of elements is taken for a number of bytes: the factor for the bytes of an"
         " element (sizeof) is missing, so that only a part is copied, in"
+    ),
+    "names of two statements exchanged": (
+        "two neighbouring values have each other's variable: rows and columns, or first and"
+        " second, are exchanged (swapped), in"
+    ),
+    "first values of two variables exchanged": (
+        "two variables have each other's value: they are exchanged (swapped), in"
+    ),
+    "sum of the first lane alone": (
+        "the sum (or maximum) of the warp is used by all lanes, but only lane 0 has it: it is not"
+        " broadcast to the other lanes, in"
+    ),
+    "first lane for the last": (
+        "the other end of a vote is taken: the first set bit and not the last one (the nearest"
+        " lane and not the farthest), or the other way round, in"
+    ),
+    "summed and not stored": (
+        "a value is added to a sum and not stored, so that what is read later is the value before,"
+        " in"
+    ),
+    "rest that may be zero": (
+        "the rest of the last part is 0 where the size is a multiple of it, so that the last"
+        " whole part is left out, in"
+    ),
+    "step of a loop beyond its end": (
+        "the loop takes a whole step beyond the end: where the length is no multiple of it, what"
+        " lies behind the end (the next one's) is taken too; the bound of the unrolled loop is"
+        " wrong, in"
+    ),
+    "round of all stages": (
+        "the parity (phase) of a stage's barrier must change once a round of all stages, not with"
+        " every step, in"
+    ),
+    "rounds counted backwards": (
+        "the order is reversed: elements are taken from the last to the first (or the other way"
+        " round), in"
+    ),
+    "factor missing, of the number of parts": (
+        "a factor is missing in an offset (stride): parts lie further apart than they are read, in"
+    ),
+    "scale of another length": (
+        "the scale is that of another head size: 1 / sqrt(D) of another D, a wrong constant, in"
+    ),
+    "counter not set back, beside another": (
+        "a counter in global memory is not set back to zero (reset), so that later launches find"
+        " what this one left, in"
+    ),
+    "factor missing, of another update": (
+        "a value is not rescaled as another one is: the factor is missing (the sum is not rescaled"
+        " when the maximum rises), in"
     ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
