@@ -49,6 +49,7 @@ MANIFESTS = {
         "bugs_twentysecond",
         "bugs_twentythird",
         "bugs_twentyfourth",
+        "bugs_twentyfifth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -57,6 +58,7 @@ APPROXIMATED = {
     "groups_inverse_approximated",
     "pivot_shares_approximated",
     "ring_quotient_approximated",
+    "teams_inverse_of_root_approximated",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -129,6 +131,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentysecond", 40, 3, 0),
         ("bugs_twentythird", 40, 3, 0),
         ("bugs_twentyfourth", 40, 3, 0),
+        ("bugs_twentyfifth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
