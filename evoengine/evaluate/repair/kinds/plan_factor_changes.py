@@ -32,7 +32,9 @@ def plan_factor_changes(header: str) -> Iterator[SourceChange]:
     ]
     kind = "size of the plan that lacks a factor"
     texts += [(found.start(1), found[1], kind) for found in _SHAPE.finditer(header)]
-    texts += [(found.start(1), found[1], kind) for found in _LET.finditer(header)]
+    # of a choice between sizes another branch may be right by chance
+    lets = [found for found in _LET.finditer(header) if " if " not in found[1]]
+    texts += [(found.start(1), found[1], kind) for found in lets]
     for start, text, kind in texts:
         for product in _PRODUCT.finditer(text):
             end = start + product.end()
