@@ -57,6 +57,7 @@ from evoengine.evaluate.repair.kinds.instruction_changes import instruction_chan
 from evoengine.evaluate.repair.kinds.joint_changes import joint_changes
 from evoengine.evaluate.repair.kinds.kept_changes import kept_changes
 from evoengine.evaluate.repair.kinds.lane_changes import lane_changes
+from evoengine.evaluate.repair.kinds.lane_group_changes import lane_group_changes
 from evoengine.evaluate.repair.kinds.launch_changes import launch_changes
 from evoengine.evaluate.repair.kinds.layout_changes import layout_changes
 from evoengine.evaluate.repair.kinds.length_changes import length_changes
@@ -129,6 +130,7 @@ _CODE_CHANGES = (
     warp_value_changes,
     count_changes,
     global_reset_changes,
+    lane_group_changes,
     fence_changes,
     owner_changes,
     reduction_changes,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.avoiding_change import may_avoid
 from evoengine.evaluate.repair.change_effects import ChangeEffects
 from evoengine.evaluate.repair.change_order import header_end, kernel_code, ordered_changes
 from evoengine.evaluate.repair.plan_changes import PlanChanges, is_of_plan
@@ -60,6 +61,7 @@ class ChangeQueue:
         """
         self._code = kernel_code(candidate)
         self._source, self._header_end = candidate.source, header_end(candidate)
+        self._sentences = tuple(told)
         self._told = told_by(self._code, told)
         self._effects = ChangeEffects(self._code)
         self._unchanged: CaseCheck | None = None
@@ -142,6 +144,10 @@ class ChangeQueue:
         together = [item for _, item in found if item is not None]
         self._groups += [together] if together else []
         self._alone += [change for change, item in found if item is None]
+
+    def may_avoid(self, change: SourceChange) -> bool:
+        """Whether a change that is right may only keep the mistake from showing."""
+        return may_avoid(self._source, change, self._sentences)
 
     def _spoils(self, item: _Waiting) -> bool:
         return (item.change.kind, item.statements) in self._spoiling

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.avoiding_change import may_avoid
 from evoengine.evaluate.repair.change_order import kernel_code
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -32,8 +33,8 @@ def finding(
     """
     if not found.changes:
         return None
-    # one that turns a name into 0 or 1 may only keep a part of the kernel from running
-    telling = [item for item in found.changes if not item.switches_off(candidate.source)]
+    told = tuple(item.sentence for item in known.diagnoses) if known is not None else ()
+    telling = [item for item in found.changes if not may_avoid(candidate.source, item, told)]
     change, *others = [*telling, *(item for item in found.changes if item not in telling)]
     old, new = _texts(candidate, change)
     line = change.line(candidate.source)

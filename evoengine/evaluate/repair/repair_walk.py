@@ -35,6 +35,8 @@ MOST_REFUTED = 2
 # time so far, because a second one shows that the first need not be what was meant.
 MORE_SHARE = 0.25
 MORE_S = 3.0  # at most
+# Of changes of a kind that may only keep the mistake from showing; a whole verdict takes seconds.
+MOST_AVOIDING = 2
 # After a fault a change is launched so many times more: a race shows itself by chance, and a GPU
 # does not show it at all.
 AGAIN = 4
@@ -188,6 +190,9 @@ class RepairWalk:
                 self._compiler.discard(compiled)
 
     async def _verify(self, change: SourceChange) -> None:
+        alike = sum(item.kind == change.kind for item in self.found.changes)
+        if alike >= MOST_AVOIDING and self._queue.may_avoid(change):
+            return
         try:
             changed = changed_candidate(self._candidate, change)
         except CandidateError:
@@ -198,7 +203,7 @@ class RepairWalk:
             self._progress(f"note: right on the inputs that were wrong, {why} on others")
             return
         self.found.changes.append(change)
-        if change.switches_off(self._candidate.source):
+        if self._queue.may_avoid(change):
             return
         now = self._clock()
         self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
 
@@ -70,7 +70,9 @@ class ToldFault:
         self._code = code
         self._first_line = code.source.count("\n", 0, code.offset)
         self._kinds = _KINDS[begin[1]] if begin else ()
-        self._lines = frozenset(map(int, _LINE.findall(sentence)))
+        lines = list(map(int, _LINE.findall(sentence)))
+        self._lines = frozenset(lines)
+        self._calls = frozenset(self._calling_lines(lines))
         self._arrays = frozenset(_ARRAY.findall(sentence)) - {"shared"}
         self._lacks_barrier = "no __sync" in sentence
         self._is_beyond_shared = "beyond its end" in sentence and "(shared+" in sentence
@@ -112,7 +114,38 @@ class ToldFault:
         if statement < 0:
             return BARRIER_LINES + 1
         _, end = self._lines_of(statement)
-        return min((abs(end - line) for line in self._lines), default=BARRIER_LINES + 1)
+        lines = self._lines | self._calls
+        return min((abs(end - line) for line in lines), default=BARRIER_LINES + 1)
+
+    def _calling_lines(self, lines: Sequence[int]) -> Iterator[int]:
+        """The lines that call the functions in which lines stand: barriers are often between
+        calls.
+        """
+        tokens = self._code.tokens
+        names = {
+            name
+            for place in range(len(tokens))
+            if self._first_line + tokens.line(place) in lines
+            for name in self._functions_around(place)
+        }
+        for place in range(len(tokens)):
+            end = tokens.partners.get(place + 1, place)
+            is_call = end > place and tokens.text(end + 1) != "{"  # where it is defined
+            if tokens.text(place) in names and tokens.text(place + 1) == "(" and is_call:
+                yield self._first_line + tokens.line(place)
+
+    def _functions_around(self, place: int) -> Iterator[str]:
+        """The names of the functions and lambdas of the kernel in which a token stands."""
+        tokens = self._code.tokens
+        while (place := tokens.enclosing[place]) >= 0:
+            opening = tokens.partners.get(place - 1, -1) if tokens.text(place - 1) == ")" else -1
+            if tokens.text(place) != "{" or opening < 1:
+                continue
+            captures = tokens.partners.get(opening - 1, 0)
+            if tokens.text(opening - 1) == "]" and tokens.text(captures - 1) == "=":
+                yield tokens.text(captures - 2)
+            elif tokens.enclosing[place] == -1:
+                yield tokens.text(opening - 1)
 
     def _lines_of(self, statement: int) -> tuple[int, int]:
         """The first and the last line of a statement in the whole source."""

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.corpora import ROOT
 from benchmarks.planted_bugs import bug_manifest
 from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.avoiding_change import may_avoid
 from evoengine.evaluate.repair.change_effects import ChangeEffect, ChangeEffects, effect_of
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
@@ -211,3 +212,59 @@ def test_copies_that_are_waited_for_too_late_speak_for_the_number_of_groups() ->
         "race: no __syncthreads() between the write at line 4 (thread 128) and the read at line 9"
     )
     assert told_by(kernel_code(candidate), [race]).odds(groups, []) == told.odds(groups, [])
+
+
+CALLING = """__device__ void fill(float* tile, const float* x) {
+    tile[threadIdx.x] = x[threadIdx.x];
+}
+
+__global__ void k(const float* x, float* out) {
+    __shared__ float tile[64];
+    const int n = 3;
+
+
+
+    auto copy = [&](int i) {
+        tile[threadIdx.x + 32] = x[i];
+    };
+
+
+
+    for (int i = 0; i < n; ++i) {
+        fill(tile, x + i);
+        copy(i);
+
+
+
+        out[i] = tile[31 - threadIdx.x];
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(("line", "call"), [(2, "fill(tile, x + i);"), (12, "copy(i);")])
+def test_a_race_in_a_function_speaks_for_a_barrier_where_it_is_called(line: int, call: str) -> None:
+    code = KernelCode(CALLING, 0)
+    assert "tile[threadIdx.x" in CALLING.splitlines()[line - 1]
+    told = told_by(code, [f"race: no __syncthreads() between the write at line {line}"])
+    calls = [first for first, last in code.statements if code.tokens.source(first, last) == call]
+    far = [
+        first for first, last in code.statements if "const int n" in code.tokens.source(first, last)
+    ]
+    assert told.odds("barrier missing", calls) > 10 * told.odds("barrier missing", far)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "avoids"),
+    [
+        ("grid that lacks a factor", "x is read from the wrong row", True),
+        ("grid that lacks a factor", "8 of 64 elements of out are never written", False),
+        ("number of the plan", "out is wrong everywhere.", True),
+        ("condition of another place", "8 of 64 elements of out are never written", True),
+        ("barrier missing", "out is wrong everywhere.", False),
+    ],
+)
+def test_other_sizes_may_only_keep_a_mistake_from_showing(
+    kind: str, told: str, avoids: bool
+) -> None:
+    assert may_avoid("N", SourceChange(0, 1, "N * C", kind), [told]) is avoids

@@ -268,6 +268,22 @@ MISTAKES = [
     ("factor missing, of another update", "mark[0] *= sums[warp]; mark[1] = kept[lane];", "mark[0] *= sums[warp]; mark[1] = kept[lane] * sums[warp];",
      "is not rescaled"),
     ("assignment", "begin = 255 << end;", "begin |= 255 << end;", "begin"),
+    ("lanes of another group joined",
+     "for (int step = 1; step < 4; step *= 2) total += __shfl_xor_sync(~0u, total, step);",
+     "for (int step = 4; step < 32; step *= 2) total += __shfl_xor_sync(~0u, total, step);", "the wrong lanes"),
+    ("lanes of another group joined",
+     "total += __shfl_xor_sync(~0u, total, 1); total += __shfl_xor_sync(~0u, total, 2);",
+     "total += __shfl_xor_sync(~0u, total, 4); total += __shfl_xor_sync(~0u, total, 8);", "the wrong lanes"),
+    ("swizzle wider than a row", "f(begin * 4 + (quad ^ lane));", "f(begin * 4 + (quad ^ ((lane) & 3)));", "leave"),
+    ("vectors counted for elements", "++begin;", "begin += OWN;", "for each vector"),
+    ("neighbour for the next of a step", "for (int r = first; r < M; r += gridDim.y) f(r + 1);",
+     "for (int r = first; r < M; r += gridDim.y) f(r + gridDim.y);", "a whole step"),
+    ("sign of bits that are joined", "const short* bits = reinterpret_cast<const short*>(a); f(bits);",
+     "const unsigned short* bits = reinterpret_cast<const unsigned short*>(a); f(bits);", "sign-extended"),
+    ("elements for bytes", "const int bytes = int(min(end - begin, 4));", "const int bytes = int(min(end - begin, 4)) * 4;",
+     "sizeof"),
+    ("index transposed, of an extent", "const size_t at = size_t(blockIdx.z) * gridDim.y + blockIdx.y;",
+     "const size_t at = size_t(blockIdx.y) * gridDim.z + blockIdx.z;", "transposed"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [
@@ -310,6 +326,9 @@ RIGHT = [
     ("sum of the first lane alone", "for (int step = 16; step; step /= 2) total += __shfl_xor_sync(~0u, total, step);"),
     ("step of a loop beyond its end", "for (; begin < end; ++begin) f(begin);"),
     ("scale of another length", "total *= 0.3f;"),
+    ("vectors counted for elements", "begin += 2;"),
+    ("neighbour for the next of a step", "for (int r = first; r < M; ++r) f(r + 1);"),
+    ("sign of bits that are joined", "const unsigned short* bits = reinterpret_cast<const unsigned short*>(a);"),
 ]  # fmt: skip
 
 

@@ -39,8 +39,7 @@ def _numbers(code: KernelCode) -> Iterator[tuple[int, int]]:
         elif text == "?":
             pairs = _branches(code, place)
         elif is_named and tokens.text(place + 1) == "=" and _BYTES.search(text):
-            end = next((at for at in range(place, len(tokens)) if tokens.text(at) in ",;"), place)
-            pairs = [(place + 2, end - 1)]
+            pairs = [(place + 2, _end_of(code, place + 2))]
         else:
             continue
         for first, last in pairs:
@@ -51,17 +50,20 @@ def _numbers(code: KernelCode) -> Iterator[tuple[int, int]]:
 def _branches(code: KernelCode, question: int) -> list[tuple[int, int]]:
     """Both branches of a choice of which one is the bytes of a whole copy, or none in a copy."""
     tokens = code.tokens
-    place = question + 1
-    while place < len(tokens) and tokens.text(place) not in (":", ";"):
-        place = tokens.partners.get(place, place) + 1 if tokens.text(place) in "([{" else place + 1
-    end = place + 1
-    while end < len(tokens) and tokens.text(end) not in (",", ";", ")"):
-        end = tokens.partners.get(end, end) + 1 if tokens.text(end) in "([{" else end + 1
-    branches = [(question + 1, place - 1), (place + 1, end - 1)]
+    end = _end_of(code, question + 1)
+    branches = [(question + 1, end), (end + 2, _end_of(code, end + 2))]
     texts = [tokens.source(*pair) for pair in branches if pair[0] <= pair[1]]
     copies = _COPIES.search(tokens.source(*code.extents.statement(question))) is not None
     known = (*_WHOLE_COPIES, "0") if copies else _WHOLE_COPIES
     return branches if any(text in known for text in texts) else []
+
+
+def _end_of(code: KernelCode, place: int) -> int:
+    """The last token of the value that begins at `place`."""
+    tokens = code.tokens
+    while place < len(tokens) and tokens.text(place) not in (",", ";", ")", ":"):
+        place = tokens.partners.get(place, place) + 1 if tokens.text(place) in "([{" else place + 1
+    return place - 1
 
 
 def _is_count(code: KernelCode, first: int, last: int) -> bool:

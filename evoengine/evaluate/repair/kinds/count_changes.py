@@ -15,6 +15,7 @@ _STAGES = re.compile(r"STAGE|RING|SLOT|BUFFER|DEPTH|^k[A-Z]\w*(Stage|Slot|Ring)"
 _ROOTS = {16: "0.25f", 32: "0.17677670f", 64: "0.125f", 96: "0.10206207f", 128: "0.08838835f",
           256: "0.0625f"}  # fmt: skip
 _SAME = 1e-3
+_LONGEST_NAME = 24
 
 
 def count_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -27,6 +28,8 @@ def count_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _reversed(code)
     yield from _sized(code)
     yield from _scales(code)
+    yield from _counted(code)
+    yield from _steps(code)
 
 
 def _rests(code: KernelCode) -> Iterator[SourceChange]:
@@ -118,6 +121,38 @@ def _sized(code: KernelCode) -> Iterator[SourceChange]:
             if not item.is_parameter and not item.name.isupper():
                 new = f" * {item.name}"
                 yield code.inserted(last, new, "factor missing, of the number of parts")
+
+
+def _counted(code: KernelCode) -> Iterator[SourceChange]:
+    """`++count` made `count += WIDTH`: elements are counted, not the vectors that hold them."""
+    tokens = code.tokens
+    for first, last in code.statements:
+        text = tokens.source(first, last)
+        found = re.fullmatch(r"(?:\+\+([\w.]+)|([\w.]+)\+\+|([\w.]+) \+= 1(?:\.0f)?);", text)
+        if found is None:
+            continue
+        for item in code.visible(first, "int"):
+            if item.name.isupper() and len(item.name) < _LONGEST_NAME:
+                new = f"{found[1] or found[2] or found[3]} += {item.name};"
+                yield code.replaced(first, last, new, "vectors counted for elements")
+
+
+def _steps(code: KernelCode) -> Iterator[SourceChange]:
+    """`prefetch(row + 1)` in a loop with `row += gridDim.x` made `prefetch(row + gridDim.x)`."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
+            continue
+        ends = code.head_ends(place + 1)
+        if len(ends) != 2 or not code.function_places[place]:
+            continue
+        closing = tokens.partners[place + 1]
+        step = re.fullmatch(r"(\w+) \+= (.+)", tokens.source(ends[1] + 1, closing - 1))
+        if step is None:
+            continue
+        for at in range(closing, code.body(closing)[1]):
+            if tokens.source(at, at + 2) == f"{step[1]} + 1":
+                yield code.replaced(at + 2, at + 2, step[2], "neighbour for the next of a step")
 
 
 def _scales(code: KernelCode) -> Iterator[SourceChange]:

@@ -16,7 +16,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _BOUND = re.compile(r"\b(\w+) < ([^;&|<>]+);")
 _LEFT_OUT = re.compile(r"\bif \((\w+) >= (\w+)\) (?:return|continue|break)\b")
-_WIDE = re.compile(r"(?:size_t|int64_t)\((\w+)\)|\((?:size_t|int64_t|long long)\) ?(\w+)")
+_WIDE = re.compile(r"(?:size_t|int64_t)\(([\w.]+)\)|\((?:size_t|int64_t|long long)\) ?([\w.]+)")
 _EXTENTS = {"blockIdx": "gridDim", "threadIdx": "blockDim"}
 _MOST_DIVIDED = 40  # changes of a kernel
 _MOST_NUMBERS = 1
@@ -59,11 +59,12 @@ def _sums(code: KernelCode) -> Iterator[tuple[Range, str, Range, Range]]:
         begin = last_summand(code, left)
         for scaled, plain in (((begin, left[1]), right), (right, (begin, left[1]))):
             last = scaled[1]
-            if last - scaled[0] >= 2 and tokens.text(last - 1) == "*":
-                is_single = tokens.kind(last) in ("name", "number")
-                before = extents.operand_before(last - 1) if is_single else (1, 0)
+            first = last - 2 if tokens.text(last - 1) == "." else last  # gridDim.x
+            if first - scaled[0] >= 2 and tokens.text(first - 1) == "*":
+                is_single = tokens.kind(first) in ("name", "number")
+                before = extents.operand_before(first - 1) if is_single else (1, 0)
                 if before[0] == scaled[0] and before[0] <= before[1]:
-                    yield before, tokens.text(last), plain, (begin, right[1])
+                    yield before, tokens.source(first, last), plain, (begin, right[1])
 
 
 def _strides(code: KernelCode, bounds: dict[str, str]) -> Iterator[SourceChange]:

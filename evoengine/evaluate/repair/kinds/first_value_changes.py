@@ -33,6 +33,7 @@ def first_value_changes(code: KernelCode) -> Iterator[SourceChange]:
         yield from _own(code, item, value)
     yield from _signs(code)
     yield from _casts(code)
+    yield from _narrow(code)
 
 
 def first_values(code: KernelCode) -> list[tuple[DeclaredName, Range]]:
@@ -162,6 +163,24 @@ def _signs(code: KernelCode) -> Iterator[SourceChange]:
             if value or re.search(rf"\b{item.name} (>= 0|< 0|> -)|-{item.name}\b", scope):
                 done.add(place)
                 yield code.replaced(place, place, "int", "whole numbers without a sign")
+
+
+def _narrow(code: KernelCode) -> Iterator[SourceChange]:
+    """`const short* bits = reinterpret_cast<const short*>(p)` made unsigned: the sign of a number
+    of 16 or 8 bits fills what stands above it in a word.
+    """
+    tokens = code.tokens
+    for first, last in code.statements:
+        words = [
+            place
+            for place in range(first, last)
+            if tokens.text(place) in ("short", "char")
+            and tokens.text(place - 1) not in ("unsigned", "signed")
+        ]
+        if words and tokens.text(words[0] + 1) in ("*", ">"):
+            pieces = [(place, place, f"unsigned {tokens.text(place)}") for place in words]
+            new = tokens.rewritten(first, last, pieces)
+            yield code.replaced(first, last, new, "sign of bits that are joined")
 
 
 def _casts(code: KernelCode) -> Iterator[SourceChange]:

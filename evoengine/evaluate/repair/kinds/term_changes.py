@@ -85,7 +85,7 @@ def _swizzled(code: KernelCode) -> Iterator[SourceChange]:
         if "^" in tokens.source(first, last):
             continue
         for text, pair in known.items():
-            if pair[0] > pair[1]:
+            if pair[0] > pair[1] or text == tokens.source(first, last):
                 continue
             own = tokens.source(first, last)
             if code.can_stand(*pair, first):

@@ -123,6 +123,26 @@ _FIXED = {
         "a value is not rescaled as another one is: the factor is missing (the sum is not rescaled"
         " when the maximum rises), in"
     ),
+    "lanes of another group joined": (
+        "the reduction goes over the wrong lanes: shuffles join lanes that hold other rows or"
+        " columns (such as the four of a quad for the eight 4, 8 and 16 apart), in"
+    ),
+    "swizzle wider than a row": (
+        "the XOR swizzle takes more bits (a larger phase) than a row has pieces: pieces leave"
+        " their row and overwrite those of the next, in"
+    ),
+    "vectors counted for elements": (
+        "a count grows by 1 for each vector (chunk) and not by its number of elements, so that"
+        " the count is too small and the mean too large, in"
+    ),
+    "neighbour for the next of a step": (
+        "the adjacent one (+ 1) is taken in place of the next one of the loop, which is a whole"
+        " step (stride) further on, in"
+    ),
+    "sign of bits that are joined": (
+        "numbers of 16 or 8 bits are read as signed: a negative one is sign-extended over what it"
+        " is joined (packed) with in a word, in"
+    ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
         " lanes or places wrap around, in"

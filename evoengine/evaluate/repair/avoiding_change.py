@@ -1,0 +1,30 @@
+"""Changes that make the outputs right and may only keep the mistake from showing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evoengine.evaluate.repair.source_change import SourceChange
+
+# Other sizes of a plan give other blocks and threads other work: a mistake in what they do with it
+# may not show itself then. The begins of their kinds:
+_OF_SIZES = (
+    *("grid", "number of the plan", "name of the plan", "power of two in the plan"),
+    *("size of the plan", "factor of the plan", "plan rounded", "share of a block in the plan"),
+)
+# What the findings say where a size of the plan is wrong.
+_WRONG_SIZE = re.compile(
+    r"never written|held before|nothing was written|out of bounds|beyond its end|no multiple|"
+    r"\btail\b|left out|the last ones?\b|uninitialised"
+)
+_BY_CHANCE = ("condition of another place",)
+
+
+def may_avoid(source: str, change: SourceChange, told: Sequence[str]) -> bool:
+    """Whether a change may keep a part of a kernel from running, or from being wrong, so that
+    something is right which is not what was meant. `told` are the findings of the verdict.
+    """
+    if change.switches_off(source) or change.kind in _BY_CHANCE:
+        return True
+    return change.kind.startswith(_OF_SIZES) and not any(map(_WRONG_SIZE.search, told))

@@ -1,0 +1,94 @@
+"""Lanes that a reduction joins, and rows that a swizzle stays in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.coupled_changes import together
+from evoengine.evaluate.repair.source_change import SourceChange
+
+_SHUFFLE = re.compile(r"__shfl_(?:xor|down)_sync")
+_FIRST = (1, 2, 4, 8, 16)
+_ENDS = (4, 8, 16, 32)
+_ROWS = (2, 4, 8)
+_MOST_CALLS = 40
+
+
+def lane_group_changes(code: KernelCode) -> Iterator[SourceChange]:
+    """Other distances of shuffles, and swizzles that take fewer bits of the row."""
+    yield from _loops(code)
+    yield from _calls(code)
+    yield from _swizzles(code)
+
+
+def _loops(code: KernelCode) -> Iterator[SourceChange]:
+    """`for (int step = 1; step < 4; step *= 2)` made `step = 4; step < 32`: the lanes of a column
+    and not those of a row.
+    """
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
+            continue
+        ends = code.head_ends(place + 1)
+        closing = tokens.partners[place + 1]
+        if len(ends) != 2 or not code.function_places[place]:
+            continue
+        first, last = code.body(closing)
+        begin, end = ends[0] - 1, ends[1] - 1
+        is_doubled = re.search(r"\*= 2|<<= 1", tokens.source(ends[1] + 1, closing - 1))
+        has_numbers = tokens.kind(begin) == tokens.kind(end) == "number"
+        if not (is_doubled and has_numbers and _SHUFFLE.search(tokens.source(first, last))):
+            continue
+        for one, other in product(_FIRST, _ENDS):
+            if one < other and tokens.text(begin) != str(one) and tokens.text(end) != str(other):
+                changes = [
+                    code.replaced(begin, begin, str(one), ""),
+                    code.replaced(end, end, str(other), ""),
+                ]
+                yield together(changes, "lanes of another group joined")
+
+
+def _calls(code: KernelCode) -> Iterator[SourceChange]:
+    """`__shfl_xor_sync(m, x, 1)` and `(m, x, 2)` made 4 and 8, or 8 and 16, and so on."""
+    tokens = code.tokens
+    found: dict[int, list[int]] = {}
+    for place in range(len(tokens)):
+        if _SHUFFLE.fullmatch(tokens.text(place)) and code.function_places[place]:
+            first, last = (*code.extents.arguments(place + 1), (0, 0), (0, 0), (0, 0))[2]
+            if first == last > 0 and tokens.text(first).isdigit():
+                found.setdefault(code.function_of(place), []).append(first)
+    for places in found.values():
+        distances = sorted({int(tokens.text(place)) for place in places})
+        if len(places) > _MOST_CALLS or len(distances) < 2:
+            continue
+        for factor in (2, 4, 8):
+            for is_larger in (True, False):
+                changed = [it * factor if is_larger else it // factor for it in distances]
+                if min(changed) >= 1 and max(changed) <= _FIRST[-1]:
+                    new = dict(zip(distances, changed, strict=True))
+                    changes = [
+                        code.replaced(place, place, str(new[int(tokens.text(place))]), "")
+                        for place in places
+                    ]
+                    yield together(changes, "lanes of another group joined")
+
+
+def _swizzles(code: KernelCode) -> Iterator[SourceChange]:
+    """`piece ^ phase` made `piece ^ (phase & 3)`: a row that has four pieces is not left."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) != "^" or not code.extents.is_binary(place):
+            continue
+        for first, last in (
+            code.extents.operand_before(place),
+            code.extents.operand_behind(place),
+        ):
+            text = tokens.source(first, last) if first <= last else ""
+            if not text or text.isdigit():
+                continue
+            for pieces in _ROWS:
+                new = f"(({text}) & {pieces - 1})"
+                yield code.replaced(first, last, new, "swizzle wider than a row")
