@@ -284,6 +284,11 @@ MISTAKES = [
      "sizeof"),
     ("index transposed, of an extent", "const size_t at = size_t(blockIdx.z) * gridDim.y + blockIdx.y;",
      "const size_t at = size_t(blockIdx.y) * gridDim.z + blockIdx.z;", "transposed"),
+    ("reset missing, behind its store",
+     "for (int i = 0; i < K; ++i) { total += top; if (i % 8 == 7) sums[i] = total; }",
+     "for (int i = 0; i < K; ++i) { total += top; if (i % 8 == 7) { sums[i] = total; total = 0.0f; } }",
+     "not set back to zero"),
+    ("too many copies pending", "wait_prior(STAGES - 1);", "wait_prior(0);", "the wait is too weak"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [

@@ -16,6 +16,8 @@ _STAGES = re.compile(r"\b([A-Z_]*(?:STAGES|RING|DEPTHS|BUFFERS|SLOTS)[A-Z_]*)\b"
 _WAIT_COUNT = re.compile(r"wait\w*")
 _ARRIVES, _WAITS = "arrive", "wait"
 
+_MOST_GROUPS = 3  # that a wait may leave
+
 
 def ahead_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Steps that are taken too early or too late, stages of another step, waits that lack."""
@@ -148,6 +150,9 @@ def _counts(code: KernelCode) -> Iterator[SourceChange]:
                 is_alone = place == opening + 1
                 if other >= 0 and (is_less or is_alone):
                     yield code.replaced(place, place, str(other), "groups of copies by one")
+        if place > opening + (text.isdigit()):  # a name, or a sum with one
+            for count in range(_MOST_GROUPS):
+                yield code.replaced(opening + 1, place, str(count), "too many copies pending")
 
 
 def _roles(code: KernelCode) -> Iterator[SourceChange]:

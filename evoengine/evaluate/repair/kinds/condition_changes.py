@@ -15,6 +15,8 @@ _CODES = re.compile(r"char|int8|codes|quant|nibble", re.IGNORECASE)
 _CODE_RANGES = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (0, 15))
 _MOST_CONDITIONS = 10  # of a kernel
 
+_STORE = re.compile(r"atomicAdd\(|[\w.\[\]() *+]*\] = ")
+
 
 def condition_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Values limited, left out under conditions, and set back in each round of a loop."""
@@ -139,3 +141,23 @@ def _reset(code: KernelCode) -> Iterator[SourceChange]:
         for item in code.visible(body, "float"):
             if not item.is_parameter and item.name in inside:
                 yield code.inserted(body, f" {item.name} = 0.0f;", "reset missing")
+    yield from _reset_behind(code)
+
+
+def _reset_behind(code: KernelCode) -> Iterator[SourceChange]:
+    """A sum that begins anew behind the statement that stores it, in a loop."""
+    tokens = code.tokens
+    sums = {
+        tokens.text(place - 1)
+        for place in range(1, len(tokens))
+        if tokens.text(place) == "+=" and tokens.kind(place - 1) == "name"
+    }
+    for first, last in code.statements:
+        text = tokens.source(first, last)
+        stored = _STORE.match(text)
+        for name in sums if stored else ():
+            item = next((it for it in code.visible(first, "float") if it.name == name), None)
+            is_read = stored and re.search(rf"\b{name}\b", text[stored.end() :])
+            if item is not None and is_read and not item.is_parameter:
+                new = f"{{ {text} {name} = 0.0f; }}"
+                yield code.replaced(first, last, new, "reset missing, behind its store")

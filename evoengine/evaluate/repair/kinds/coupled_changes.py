@@ -11,6 +11,7 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_USES = 12  # of a name that is exchanged everywhere in a function
+_PLACES = ("pointer", "array")
 _NEAREST = 8  # variables, the last declared first
 
 
@@ -47,7 +48,7 @@ def _alike(code: KernelCode, first: int, last: int) -> Iterator[list[int]]:
     for place in range(first, last + 1):
         is_number = tokens.kind(place) == "number" and tokens.text(place).isdigit()
         own = code.names.at(place) if tokens.kind(place) == "name" else None
-        is_name = own is not None and own.position != place and own.sort in ("int", "float")
+        is_name = own is not None and own.position != place and own.sort not in _PLACES
         if is_name or (is_number and tokens.text(place - 1) == "["):
             before = "" if is_name else tokens.text(place - 2)  # the array, or ] of a first index
             uses.setdefault((tokens.text(place), before), []).append(place)
