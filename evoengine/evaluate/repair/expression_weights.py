@@ -23,6 +23,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "length of its own for a size": 4.0,
     "element that two variables read": 4.0,
     "count without its limit": 3.0,
+    "sum of two for a name": 1.5,
+    "operation in half precision": 6.0,
     "reset missing, behind its store": 2.0,
     "lanes of another group joined": 4.0,
     "swizzle wider than a row": 4.0,

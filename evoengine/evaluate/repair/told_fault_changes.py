@@ -129,9 +129,8 @@ class ToldFault:
             for name in self._functions_around(place)
         }
         for place in range(len(tokens)):
-            end = tokens.partners.get(place + 1, place)
-            is_call = end > place and tokens.text(end + 1) != "{"  # where it is defined
-            if tokens.text(place) in names and tokens.text(place + 1) == "(" and is_call:
+            is_use = self._code.function_places[place] and tokens.text(place + 1) != "="
+            if tokens.text(place) in names and is_use:
                 yield self._first_line + tokens.line(place)
 
     def _functions_around(self, place: int) -> Iterator[str]:

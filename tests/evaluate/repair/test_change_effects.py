@@ -214,7 +214,7 @@ def test_copies_that_are_waited_for_too_late_speak_for_the_number_of_groups() ->
     assert told_by(kernel_code(candidate), [race]).odds(groups, []) == told.odds(groups, [])
 
 
-CALLING = """__device__ void fill(float* tile, const float* x) {
+CALLING = """template <int N> __device__ void fill(float* tile, const float* x) {
     tile[threadIdx.x] = x[threadIdx.x];
 }
 
@@ -231,7 +231,7 @@ __global__ void k(const float* x, float* out) {
 
 
     for (int i = 0; i < n; ++i) {
-        fill(tile, x + i);
+        fill<3>(tile, x + i);
         copy(i);
 
 
@@ -242,7 +242,7 @@ __global__ void k(const float* x, float* out) {
 """
 
 
-@pytest.mark.parametrize(("line", "call"), [(2, "fill(tile, x + i);"), (12, "copy(i);")])
+@pytest.mark.parametrize(("line", "call"), [(2, "fill<3>(tile, x + i);"), (12, "copy(i);")])
 def test_a_race_in_a_function_speaks_for_a_barrier_where_it_is_called(line: int, call: str) -> None:
     code = KernelCode(CALLING, 0)
     assert "tile[threadIdx.x" in CALLING.splitlines()[line - 1]

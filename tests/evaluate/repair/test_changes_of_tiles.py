@@ -289,6 +289,15 @@ MISTAKES = [
      "for (int i = 0; i < K; ++i) { total += top; if (i % 8 == 7) { sums[i] = total; total = 0.0f; } }",
      "not set back to zero"),
     ("too many copies pending", "wait_prior(STAGES - 1);", "wait_prior(0);", "the wait is too weak"),
+    ("sum of two for a name", "f(lane + quad); begin = first + warp + 1;", "f(lane + quad); begin = first + lane + quad + 1;",
+     "the sum of two others"),
+    ("operation in half precision", "total = __half2float(__hmul(a[lane], b[lane]));",
+     "total = (__half2float(a[lane]) * __half2float(b[lane]));", "in half precision"),
+    ("operation in half precision", "total = __half2float(__hfma(__float2half(top), b[lane], __float2half(total)));",
+     "total = fmaf((top), __half2float(b[lane]), (total));", "in half precision"),
+    ("operation in half precision", "const float2 f = __half22float2(__hmul2(h[begin], __float2half2_rn(scale)));",
+     "const float2 f = make_float2(__half22float2(h[begin]).x * (scale), __half22float2(h[begin]).y * (scale));",
+     "single precision"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [

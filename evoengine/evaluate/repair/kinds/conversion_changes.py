@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.declared_names import NARROW
@@ -13,6 +14,11 @@ _TO_NEAREST = "__float2int_rn"
 _BYTE = 8  # bits
 _FLOATED = frozenset(("sqrtf", "rsqrtf", "expf", "exp2f", "__float2half", "__float2half_rn"))
 
+_IN_HALF = re.compile(
+    r"__half2float\((__hmul|__hadd|__hsub|__hfma)\(|__half22float2\((__hmul2|__hadd2|__hsub2)\("
+)
+_SIGNS = {"__hmul": "*", "__hadd": "+", "__hsub": "-"}
+
 
 def conversion_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Casts that cut a fraction off, which round to the nearest then; values that are shifted into
@@ -20,6 +26,7 @@ def conversion_changes(code: KernelCode) -> Iterator[SourceChange]:
     precision, in single then.
     """
     tokens = code.tokens
+    yield from _in_half(code)
     yield from _narrow(code)
     for position in range(len(tokens)):
         if not code.function_places[position]:
@@ -123,3 +130,38 @@ def _narrow(code: KernelCode) -> Iterator[SourceChange]:
         for place in range(max(0, item.declaration), item.position):
             if NARROW.fullmatch(tokens.text(place)) and code.function_places[place]:
                 yield code.replaced(place, place, "float", "type of a sum too narrow")
+
+
+def _in_half(code: KernelCode) -> Iterator[SourceChange]:
+    """`__half2float(__hmul(a, b))` made `__half2float(a) * __half2float(b)`, also of two."""
+    tokens, kind = code.tokens, "operation in half precision"
+    for place in range(len(tokens) - 3):
+        found = _IN_HALF.match(tokens.text(place) + "(" + tokens.text(place + 2) + "(")
+        if found is None or not code.function_places[place] or place + 1 not in tokens.partners:
+            continue
+        values = [tokens.source(*pair) for pair in code.extents.arguments(place + 3)]
+        end = tokens.partners[place + 1]
+        call = tokens.text(place + 2)
+        if found[1]:
+            wide = [_widened(value, "__half2float") for value in values]
+            sign = _SIGNS.get(call, "")
+            new = f"({wide[0]} {sign} {wide[1]})" if sign else f"fmaf({', '.join(wide)})"
+        else:
+            sign = _SIGNS[call.rstrip("2")]
+            one, other = (_widened(value, "__half22float2") for value in values)
+            pairs = [
+                " ".join((_member(one, axis), sign, _member(other, axis))) for axis in ("x", "y")
+            ]
+            new = f"make_float2({', '.join(pairs)})"
+        yield code.replaced(place, end, new, kind)
+
+
+def _widened(value: str, function: str) -> str:
+    """A half made a float: what was rounded to a half for the operation, as it was."""
+    narrow = "__float2half" if function == "__half2float" else "__float2half2_rn"
+    found = re.fullmatch(rf"{narrow}(?:_rn)?\((.*)\)", value)
+    return f"({found[1]})" if found else f"{function}({value})"
+
+
+def _member(value: str, axis: str) -> str:
+    return f"{value}.{axis}" if value.startswith("__half22float2(") else value

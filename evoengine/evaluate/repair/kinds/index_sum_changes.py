@@ -14,6 +14,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _MOST_SUMMANDS = 3  # side by side
 _LONGEST = 24  # tokens
+_MOST_OF_TWO = 8  # sums
 _MOST = 160  # changes of a kernel, the nearest first
 # what makes of an expression something else than a sum
 _OTHERS = {"-", "?", ":", "<", ">", "<=", ">=", "==", "!=", "&&", "||", "&", "|", "^", "<<", ">>"}
@@ -39,8 +40,29 @@ def index_sum_changes(code: KernelCode) -> Iterator[SourceChange]:
                 if has_meaning(code, other, one[0]):
                     change = code.replaced(*one, new, "sum of an index as elsewhere")
                     found[one, new] = abs(other[0] - one[0]), change
+    yield from _names(code, [pair for pair, names in runs if len(names) == 2])
     for _, change in sorted(found.values(), key=lambda item: item[0])[:_MOST]:
         yield change
+
+
+def _names(code: KernelCode, sums: list[Range]) -> Iterator[SourceChange]:
+    """A summand that is one variable made a sum of two that the kernel has elsewhere: the row of a
+    fragment that is counted otherwise.
+    """
+    texts: dict[str, Range] = {}
+    for pair in sums:
+        if pair[1] - pair[0] == 2 and code.tokens.text(pair[0] + 1) == "+":
+            texts.setdefault(code.tokens.source(*pair), pair)
+    for first, last, sort in code.atoms():
+        name = code.tokens.text(first)
+        around = code.tokens.text(first - 1), code.tokens.text(last + 1)
+        is_summand = sort == "int" and first == last and "+" in around and "*" not in around
+        own = code.names.at(first) if is_summand else None
+        if own is None or own.is_parameter or name.isupper() or not code.function_places[first]:
+            continue
+        for text, pair in list(texts.items())[:_MOST_OF_TWO]:
+            if name not in text.split() and has_meaning(code, pair, first):
+                yield code.replaced(first, last, text, "sum of two for a name")
 
 
 def _runs(code: KernelCode) -> Iterator[Range]:

@@ -13,7 +13,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _SHUFFLE = re.compile(r"__shfl_(?:xor|down)_sync")
 _FIRST = (1, 2, 4, 8, 16)
 _ENDS = (4, 8, 16, 32)
-_ROWS = (2, 4, 8)
+_ROWS = (4, 8, 2)  # the likeliest first
 _MOST_CALLS = 40
 
 

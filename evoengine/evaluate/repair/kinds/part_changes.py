@@ -60,8 +60,10 @@ def _squares(code: KernelCode) -> Iterator[SourceChange]:
             code.extents.operand_behind(position),
         ):
             is_part = first < last == code.extents.postfix(first) and code.function_places[first]
-            if is_part and sorts_between(code, first, last) & {"float", "array"}:
-                text = tokens.source(first, last)
+            text = tokens.source(first, last) if is_part else ""
+            own = code.names.at(first) if is_part else None
+            is_float = "[" in text or (own is not None and own.sort.startswith(("float", "double")))
+            if is_float and sorts_between(code, first, last) & {"float", "array"}:
                 yield code.inserted(last, f" * {text}", "square of a factor missing")
     for place in range(len(tokens)):
         if tokens.text(place) in ("fabsf", "sqrtf", "abs", "fabs") and code.function_places[place]:

@@ -143,6 +143,14 @@ _FIXED = {
         "numbers of 16 or 8 bits are read as signed: a negative one is sign-extended over what it"
         " is joined (packed) with in a word, in"
     ),
+    "sum of two for a name": (
+        "one variable is used where the sum of two others is meant (a row or column that is counted"
+        " otherwise, the wrong coordinate of a fragment), in"
+    ),
+    "operation in half precision": (
+        "it is computed in half precision and rounded there, where single precision (fp32) is"
+        " meant, in"
+    ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
         " lanes or places wrap around, in"
