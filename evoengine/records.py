@@ -478,6 +478,12 @@ class Forensics(Frozen):
         """These findings with `first` in front of them."""
         return self.model_copy(update={"diagnoses": (first, *self.diagnoses)})
 
+    def around(self, second: Diagnosis) -> Forensics:
+        """These findings with `second` behind the first of them."""
+        return self.model_copy(
+            update={"diagnoses": (*self.diagnoses[:1], second, *self.diagnoses[1:])}
+        )
+
 
 class Verdict(Frozen):
     """The result of evaluating one candidate."""

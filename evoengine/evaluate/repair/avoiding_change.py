@@ -18,7 +18,7 @@ _WRONG_SIZE = re.compile(
     r"never written|held before|nothing was written|out of bounds|beyond its end|no multiple|"
     r"\btail\b|left out|the last ones?\b|uninitialised"
 )
-_BY_CHANCE = ("condition of another place",)
+_BY_CHANCE = ("condition of another place", "condition added")
 
 
 def may_avoid(source: str, change: SourceChange, told: Sequence[str]) -> bool:

@@ -38,9 +38,12 @@ def finding(
     change, *others = [*telling, *(item for item in found.changes if item not in telling)]
     old, new = _texts(candidate, change)
     line = change.line(candidate.source)
+    more = f" ({len(others)} other change{'s' * (len(others) > 1)} would, too)" if others else ""
+    if not telling:
+        more += ", which may only keep the mistake from showing"
     return Diagnosis(
         kind=DiagnosisKind.changed_source,
-        sentence=_sentence(candidate, change, old, new, len(others), known),
+        sentence=_sentence(candidate, change, old, new, more, known),
         share=1.0,
         evidence={
             "line": line,
@@ -52,6 +55,7 @@ def finding(
                 for other in others
             ],
             "launched": found.launched,
+            "may avoid": not telling,
         },
     )
 
@@ -67,14 +71,13 @@ def _sentence(
     change: SourceChange,
     old: str,
     new: str,
-    others: int,
+    more: str,
     known: Forensics | None,
 ) -> str:
     code = kernel_code(candidate)
     in_header = change.start < code.offset
     place = ChangePlace(target="the launch plan") if in_header else place_of(code, change)
     text = ChangedText(change, candidate.source[change.start : change.end], place, (old, new))
-    more = f" ({others} other change{'s' * (others > 1)} would, too)" if others else ""
     first = known.diagnoses[0].kind if known is not None and known.diagnoses else None
     alike = f", as {change.like} has it," if change.like else ""
     followed = ", and no access is at fault" if first is DiagnosisKind.fault else ""

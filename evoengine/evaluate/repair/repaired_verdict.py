@@ -69,4 +69,5 @@ async def with_repair(
     if change is None:
         return verdict.model_copy(update={"phases_s": phases_s})
     known = verdict.forensics or Forensics(case=wrong.case)
-    return verdict.model_copy(update={"forensics": known.behind(change), "phases_s": phases_s})
+    findings = known.around(change) if change.evidence["may avoid"] else known.behind(change)
+    return verdict.model_copy(update={"forensics": findings, "phases_s": phases_s})

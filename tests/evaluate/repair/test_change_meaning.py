@@ -117,6 +117,10 @@ def test_a_change_that_only_keeps_a_part_from_running_comes_last() -> None:
     alone = finding(wrong, FoundRepairs(changes=[off]))
     assert told is not None and told.evidence["line"] == right.line(wrong.source)
     assert alone is not None and alone.evidence["line"] == off.line(wrong.source)
+    assert (
+        alone.evidence["may avoid"] and "may only keep the mistake from showing" in alone.sentence
+    )
+    assert not told.evidence["may avoid"] and "may only" not in told.sentence
 
 
 def test_without_a_change_there_is_no_finding() -> None:

@@ -298,6 +298,10 @@ MISTAKES = [
     ("operation in half precision", "const float2 f = __half22float2(__hmul2(h[begin], __float2half2_rn(scale)));",
      "const float2 f = make_float2(__half22float2(h[begin]).x * (scale), __half22float2(h[begin]).y * (scale));",
      "single precision"),
+    ("end of a range unchecked", "f(table[lane] >= begin);", "f(table[lane] >= begin && table[lane + 1] <= end);",
+     "only the begin of a range"),
+    ("neighbour for the next of a step", "for (int r = first; r < M; r += gridDim.y, begin ^= 1) f(r + 1);",
+     "for (int r = first; r < M; r += gridDim.y, begin ^= 1) f(r + gridDim.y);", "a whole step"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [

@@ -14,8 +14,10 @@ from evoengine.candidate.arch import limits_of_arch
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import WorkerError
 from evoengine.evaluate.hidden_case import HIDDEN_CASE
+from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
+from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs
 from evoengine.protocols import Progress
@@ -220,3 +222,43 @@ def test_a_search_that_fails_leaves_the_verdict_as_it_is() -> None:
     )
     assert kept().run(work) == before
     assert said == ["note: the search for a change was given up: the worker is gone"]
+
+
+class FoundOne:
+    """A search that found one change."""
+
+    def __init__(self, change: SourceChange) -> None:
+        self._change = change
+
+    async def find(
+        self,
+        candidate: Candidate,
+        wrong: object,
+        seconds: float,
+        progress: Progress,
+        told: Sequence[str],
+    ) -> FoundRepairs:
+        return FoundRepairs(changes=[self._change])
+
+
+@pytest.mark.parametrize(("kind", "place"), [("number of the plan", 1), ("sign", 0)])
+def test_a_change_that_may_only_hide_the_mistake_stands_behind_what_the_outputs_show(
+    kind: str, place: int
+) -> None:
+    _, bug = planted("bugs_second", "scan_last_step_missing")
+    candidate = bug.candidate(ROOT / "tests" / "bugs_second")
+    shown = [
+        Diagnosis(kind=DiagnosisKind.region, sentence=text, share=0.5)
+        for text in ("x is read from the wrong row.", "out is wrong at the last row.")
+    ]
+    before = verdict_with().model_copy(
+        update={"forensics": Forensics(case="large", number=2, diagnoses=tuple(shown))}
+    )
+    start = candidate.source.index("grid:") + len("grid: ")
+    change = SourceChange(start, start + 1, " [", kind)
+    found = kept().run(
+        with_repair(before, candidate, FoundOne(change), 1.0, lambda _: None)  # type: ignore[arg-type]
+    )
+    assert found.forensics is not None
+    kinds = [item.kind for item in found.forensics.diagnoses]
+    assert len(kinds) == 3 and kinds.index(DiagnosisKind.changed_source) == place

@@ -16,6 +16,7 @@ _ROOTS = {16: "0.25f", 32: "0.17677670f", 64: "0.125f", 96: "0.10206207f", 128: 
           256: "0.0625f"}  # fmt: skip
 _SAME = 1e-3
 _LONGEST_NAME = 24
+_NEAREST = 12  # variables, the last declared first
 
 
 def count_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -30,6 +31,7 @@ def count_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _scales(code)
     yield from _counted(code)
     yield from _steps(code)
+    yield from _ranges(code)
 
 
 def _rests(code: KernelCode) -> Iterator[SourceChange]:
@@ -147,12 +149,33 @@ def _steps(code: KernelCode) -> Iterator[SourceChange]:
         if len(ends) != 2 or not code.function_places[place]:
             continue
         closing = tokens.partners[place + 1]
-        step = re.fullmatch(r"(\w+) \+= (.+)", tokens.source(ends[1] + 1, closing - 1))
+        step = re.match(r"(\w+) \+= ([^,]+)", tokens.source(ends[1] + 1, closing - 1))
         if step is None:
             continue
         for at in range(closing, code.body(closing)[1]):
             if tokens.source(at, at + 2) == f"{step[1]} + 1":
                 yield code.replaced(at + 2, at + 2, step[2], "neighbour for the next of a step")
+
+
+def _ranges(code: KernelCode) -> Iterator[SourceChange]:
+    """`offsets[i] >= begin` made `offsets[i] >= begin && offsets[i + 1] <= end`: a range lies
+    inside where its end does, too.
+    """
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) not in (">=", ">") or not code.extents.is_binary(place):
+            continue
+        left, right = code.extents.operand_before(place), code.extents.operand_behind(place)
+        if left[0] > left[1] or tokens.text(left[1]) != "]" or not code.function_places[place]:
+            continue
+        index = tokens.partners[left[1]]
+        if code.extents.postfix(left[0]) != left[1] or index <= left[0]:
+            continue
+        array, at = tokens.source(left[0], index), tokens.source(index + 1, left[1] - 1)
+        known = {item.name for item in code.visible(place, "int")[:_NEAREST]}
+        for name in sorted(known - set(re.findall(r"\w+", tokens.source(left[0], right[1])))):
+            new = f" && {array}{at} + 1] <= {name}"
+            yield code.inserted(right[1], new, "end of a range unchecked")
 
 
 def _scales(code: KernelCode) -> Iterator[SourceChange]:

@@ -11,6 +11,7 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _WHOLE_VECTOR = re.compile(r"u?(int|char|short|long)\d")
+_CONDITIONS = frozenset(("&&", "||", "==", "!=", "<", ">", "<=", ">="))
 _LOADS = ("__ldg", "__ldcg", "__ldcs", "__ldca", "__ldcv")
 _LONGEST_TERM = 14  # tokens: longer ones are seldom repeated
 _MOST_TERMS = 60  # of a kernel, the shortest first
@@ -171,7 +172,20 @@ def spots_of(code: KernelCode) -> Iterator[tuple[int, int]]:
             if inside[0] <= inside[1] and tokens.kind(position - 1) != "name":
                 found.add(inside)
     yield from sorted(
-        pair for pair in found if pair[0] <= pair[1] and code.function_places[pair[0]]
+        pair
+        for pair in found
+        if pair[0] <= pair[1] and code.function_places[pair[0]] and not _is_condition(code, pair)
+    )
+
+
+def _is_condition(code: KernelCode, pair: tuple[int, int]) -> bool:
+    """Whether a value is true or false: nothing is added to it, and it has no factor."""
+    tokens, (first, last) = code.tokens, pair
+    return any(
+        tokens.text(place) in _CONDITIONS
+        and tokens.enclosing[place] == tokens.enclosing[first]
+        and code.extents.is_binary(place)
+        for place in range(first, last + 1)
     )
 
 

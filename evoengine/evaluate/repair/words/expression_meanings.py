@@ -151,6 +151,10 @@ _FIXED = {
         "it is computed in half precision and rounded there, where single precision (fp32) is"
         " meant, in"
     ),
+    "end of a range unchecked": (
+        "only the begin of a range is checked and not its end: one that begins here and ends in"
+        " another part (chunk, slice) is taken as whole, in"
+    ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
         " lanes or places wrap around, in"
