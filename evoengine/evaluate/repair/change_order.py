@@ -27,6 +27,7 @@ from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.ahead_changes import ahead_changes
 from evoengine.evaluate.repair.kinds.alike_changes import alike_changes
 from evoengine.evaluate.repair.kinds.anew_changes import anew_changes
+from evoengine.evaluate.repair.kinds.arrival_changes import arrival_changes
 from evoengine.evaluate.repair.kinds.axis_changes import axis_changes
 from evoengine.evaluate.repair.kinds.barrier_changes import barrier_changes
 from evoengine.evaluate.repair.kinds.byte_changes import byte_changes
@@ -131,6 +132,7 @@ _CODE_CHANGES = (
     count_changes,
     global_reset_changes,
     lane_group_changes,
+    arrival_changes,
     fence_changes,
     owner_changes,
     reduction_changes,

@@ -20,6 +20,8 @@ SCRATCH_TOLD = 60.0
 RESERVED_TOLD = 40.0
 # Where it says how many groups of copies may be left, or that a barrier is missing.
 GROUPS_TOLD = 20.0
+# Where groups of warps have barriers of their own, one of them may arrive too early.
+ARRIVAL_TOLD = 40.0
 # What blocks say to one another, and where they count themselves, where one reads what no other
 # has written, or two write the same.
 ATOMIC_TOLD = 4.0
@@ -34,6 +36,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "uninitialised": (
         *("barrier", "reset", "bound", "range", "end of", "number", "launch", "scratch"),
         *("statement", "array not cleared", "begin of", "part of shared", "element that"),
+        *("index transposed", "sum of an index"),
         "axis of the grid",
     ),
     "async copy": (
@@ -92,6 +95,8 @@ class ToldFault:
         is_of_copies = self._has_copies_left or self._lacks_barrier
         if is_of_copies and kind == "groups of copies by one":
             return GROUPS_TOLD
+        if self._lacks_barrier and kind == "arrival before the work":
+            return ARRIVAL_TOLD
         if self._lacks_barrier and kind.startswith("other stage"):
             return STAGE_TOLD
         if self._lacks_barrier and kind.startswith("barrier missing"):

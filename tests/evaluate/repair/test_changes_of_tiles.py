@@ -302,6 +302,8 @@ MISTAKES = [
      "only the begin of a range"),
     ("neighbour for the next of a step", "for (int r = first; r < M; r += gridDim.y, begin ^= 1) f(r + 1);",
      "for (int r = first; r < M; r += gridDim.y, begin ^= 1) f(r + gridDim.y);", "a whole step"),
+    ("arrival before the work", 'asm volatile("bar.arrive 1, 128;"); for (int i = 0; i < K; ++i) f(i);',
+     'for (int i = 0; i < K; ++i) f(i); asm volatile("bar.arrive 1, 128;");', "comes too early"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [

@@ -155,6 +155,10 @@ _FIXED = {
         "only the begin of a range is checked and not its end: one that begins here and ends in"
         " another part (chunk, slice) is taken as whole, in"
     ),
+    "arrival before the work": (
+        "a warp arrives at the barrier (announces, signals) before it has done what the others wait"
+        " for: the arrival comes too early, so that they read or overwrite memory in use, in"
+    ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
         " lanes or places wrap around, in"
