@@ -124,8 +124,8 @@ _FIXED = {
         " when the maximum rises), in"
     ),
     "lanes of another group joined": (
-        "the reduction goes over the wrong lanes: shuffles join lanes that hold other rows or"
-        " columns (such as the four of a quad for the eight 4, 8 and 16 apart), in"
+        "the reduction goes over the wrong lanes: the shuffles reach other lanes, which hold other"
+        " rows or columns (such as the four of a quad for the eight 4, 8 and 16 apart), in"
     ),
     "swizzle wider than a row": (
         "the XOR swizzle takes more bits (a larger phase) than a row has pieces: pieces leave"
@@ -158,6 +158,10 @@ _FIXED = {
     "arrival before the work": (
         "a warp arrives at the barrier (announces, signals) before it has done what the others wait"
         " for: the arrival comes too early, so that they read or overwrite memory in use, in"
+    ),
+    "reset missing, behind its store": (
+        "a sum is not set back to zero (reset) behind the statement that stores it, so that it is"
+        " carried into the next one, in"
     ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
