@@ -12,6 +12,8 @@ class FoundRepairs:
     """The changes that make every output right, the likeliest first, and what was tried."""
 
     changes: list[SourceChange] = field(default_factory=list)
+    # those of them that are wrong with other sizes or tunables
+    by_chance: list[SourceChange] = field(default_factory=list)
     known: int = 0  # changes of the kernel altogether
     launched: int = 0
     compilations: int = 0

@@ -34,12 +34,18 @@ def finding(
     if not found.changes:
         return None
     told = tuple(item.sentence for item in known.diagnoses) if known is not None else ()
-    telling = [item for item in found.changes if not may_avoid(candidate.source, item, told)]
+    telling = [
+        item
+        for item in found.changes
+        if item not in found.by_chance and not may_avoid(candidate.source, item, told)
+    ]
     change, *others = [*telling, *(item for item in found.changes if item not in telling)]
     old, new = _texts(candidate, change)
     line = change.line(candidate.source)
     more = f" ({len(others)} other change{'s' * (len(others) > 1)} would, too)" if others else ""
-    if not telling:
+    if change in found.by_chance:
+        more += ", but not with other sizes or tunables"
+    elif not telling:
         more += ", which may only keep the mistake from showing"
     return Diagnosis(
         kind=DiagnosisKind.changed_source,

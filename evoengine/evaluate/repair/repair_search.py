@@ -22,6 +22,7 @@ from evoengine.evaluate.repair.cheap_case import (
     smaller_cases,
 )
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
+from evoengine.evaluate.repair.further_trials import fails_further
 from evoengine.evaluate.repair.kinds.difference_changes import difference_changes
 from evoengine.evaluate.repair.repair_walk import RepairWalk
 from evoengine.evaluate.repair.workbench import Workbench
@@ -112,6 +113,7 @@ class RepairSearch:
                 queue,
                 self.alone,
                 lambda changed: self._wrong_elsewhere(changed, wrong[0]),
+                lambda changed: fails_further(changed, wrong[0], self.bench, self.limits),
                 self.limits,
                 until,
                 progress,

@@ -35,8 +35,8 @@ MOST_REFUTED = 2
 # time so far, because a second one shows that the first need not be what was meant.
 MORE_SHARE = 0.25
 MORE_S = 3.0  # at most
-# Of changes of a kind that may only keep the mistake from showing; a whole verdict takes seconds.
-MOST_AVOIDING = 2
+# Of a kind, of those that need not be what was meant; a whole verdict takes seconds.
+MOST_ALIKE = 2
 # After a fault a change is launched so many times more: a race shows itself by chance, and a GPU
 # does not show it at all.
 AGAIN = 4
@@ -54,6 +54,7 @@ class RepairWalk:
         queue: ChangeQueue,
         alone: dict[str, CaseCheck],
         wrong_elsewhere: Callable[[Candidate], Awaitable[str]],
+        fails_further: Callable[[Candidate], Awaitable[bool]],
         limits: DeviceLimits,
         until: float,
         progress: Progress,
@@ -62,7 +63,8 @@ class RepairWalk:
         """Changes are tried on the first of `wrong`, and on the next when it shows too little.
 
         `benches` are alike; `alone` says how the candidate does, by case, without alternatives to
-        it. `wrong_elsewhere` says why a changed kernel is not right everywhere, if it is not. No
+        it. `wrong_elsewhere` says why a changed kernel is not right everywhere, if it is not;
+        `fails_further`, whether it is wrong with other sizes or tunables than it is judged by. No
         change is begun after `until`, a time of `clock`.
         """
         self.found = FoundRepairs(known=len(queue))
@@ -72,6 +74,7 @@ class RepairWalk:
         self._queue = queue
         self._alone = alone
         self._wrong_elsewhere = wrong_elsewhere
+        self._fails_further = fails_further
         self._limits = limits
         self._progress = progress
         self._clock = clock
@@ -189,9 +192,17 @@ class RepairWalk:
                 await launches.compare_with(compiled, self._wrong, self._ends)
                 self._compiler.discard(compiled)
 
+    def _is_one_of_many(self, change: SourceChange) -> bool:
+        """Whether changes like it were found that need not be what was meant."""
+        source = self._candidate.source
+        alike = [item for item in self.found.changes if item.kind == change.kind]
+        near = [item for item in alike if item.line(source) == change.line(source)]
+        by_chance = sum(item in self.found.by_chance for item in near)
+        avoids = len(alike) >= MOST_ALIKE and self._queue.may_avoid(change)
+        return avoids or by_chance >= MOST_ALIKE
+
     async def _verify(self, change: SourceChange) -> None:
-        alike = sum(item.kind == change.kind for item in self.found.changes)
-        if alike >= MOST_AVOIDING and self._queue.may_avoid(change):
+        if self._is_one_of_many(change):
             return
         try:
             changed = changed_candidate(self._candidate, change)
@@ -204,6 +215,9 @@ class RepairWalk:
             return
         self.found.changes.append(change)
         if self._queue.may_avoid(change):
+            return
+        if await self._fails_further(changed):
+            self.found.by_chance.append(change)
             return
         now = self._clock()
         self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))

@@ -24,6 +24,7 @@ from evoengine.evaluate.repair.changed_launches import (
 )
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.plan_changes import PlanChanges, is_of_plan
+from evoengine.evaluate.repair.repair_finding import finding
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
     CompiledChanges,
@@ -659,3 +660,36 @@ def test_a_job_has_as_many_changes_as_take_about_two_seconds(
     launches: int, seconds: float, count: int
 ) -> None:
     assert _next_count(launches, seconds) == count
+
+
+# Right with the tunable that it has where the step is 256, and as wrong with others.
+STEPPED = KERNEL.replace("launches:", "tunables:\n  BLOCKS: [4, 2]\nlaunches:").replace(
+    "grid: [4]", "grid: [BLOCKS]"
+)
+
+
+@pytest.mark.timeout(240)
+def test_a_change_that_is_wrong_with_other_tunables_does_not_end_the_search(tmp_path: Path) -> None:
+    """What is meant for the step is BLOCKS * 64; 256 is right with four blocks alone."""
+    right = kernel_file.parse(
+        STEPPED.replace("3 * x[i]", "2 * x[i]").replace("i += 256", "i += BLOCKS * 64")
+    )
+    wrong = kernel_file.parse(right.source.replace("BLOCKS * 64)", "512)"))
+    by_chance = kernel_file.parse(right.source.replace("BLOCKS * 64)", "256)"))
+    assert right.source != wrong.source != by_chance.source
+
+    async def run() -> FoundRepairs:
+        executor = await started(tmp_path)
+        try:
+            bench = Workbench(executor.compiler, executor.device)
+            search = RepairSearch(bench, limits_of_arch("sm_89"), likes=[by_chance, right])
+            return await search.find(wrong, WrongInputs("small", 0), 20.0, lambda _: None)
+        finally:
+            await executor.close()
+
+    found = kept().run(run())
+    assert {change.new for change in found.by_chance} >= {"256"}
+    told = finding(wrong, found)
+    assert told is not None and "BLOCKS * 64" in told.evidence["new"]
+    alone = finding(wrong, FoundRepairs(found.by_chance[:1], found.by_chance[:1]))
+    assert alone is not None and "but not with other sizes or tunables" in alone.sentence

@@ -172,7 +172,8 @@ def _ranges(code: KernelCode) -> Iterator[SourceChange]:
         if code.extents.postfix(left[0]) != left[1] or index <= left[0]:
             continue
         array, at = tokens.source(left[0], index), tokens.source(index + 1, left[1] - 1)
-        known = {item.name for item in code.visible(place, "int")[:_NEAREST]}
+        nearest = code.visible(place, "int")[:_NEAREST]
+        known = {item.name for item in nearest if not item.name.isupper()}
         for name in sorted(known - set(re.findall(r"\w+", tokens.source(left[0], right[1])))):
             new = f" && {array}{at} + 1] <= {name}"
             yield code.inserted(right[1], new, "end of a range unchecked")
