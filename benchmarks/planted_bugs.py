@@ -3,8 +3,9 @@ tests/bugs_fifth, tests/bugs_sixth, tests/bugs_seventh, tests/bugs_eighth, tests
 tests/bugs_tenth, tests/bugs_eleventh, tests/bugs_twelfth, tests/bugs_thirteenth,
 tests/bugs_fourteenth, tests/bugs_fifteenth, tests/bugs_sixteenth, tests/bugs_seventeenth,
 tests/bugs_eighteenth, tests/bugs_nineteenth, tests/bugs_twentieth, tests/bugs_twentyfirst,
-tests/bugs_twentysecond, tests/bugs_twentythird, tests/bugs_twentyfourth, tests/bugs_twentyfifth):
-their manifests, the kernels they describe, and when a diagnosis names a cause.
+tests/bugs_twentysecond, tests/bugs_twentythird, tests/bugs_twentyfourth, tests/bugs_twentyfifth,
+tests/bugs_twentysixth): their manifests, the kernels they describe, and when a diagnosis names a
+cause.
 """
 
 from __future__ import annotations

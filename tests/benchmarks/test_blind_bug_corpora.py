@@ -50,6 +50,7 @@ MANIFESTS = {
         "bugs_twentythird",
         "bugs_twentyfourth",
         "bugs_twentyfifth",
+        "bugs_twentysixth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -58,6 +59,7 @@ APPROXIMATED = {
     "groups_inverse_approximated",
     "pivot_shares_approximated",
     "ring_quotient_approximated",
+    "slabs_inverse_root_approximated",
     "teams_inverse_of_root_approximated",
 }
 # They say where or how large an error is, not what causes it.
@@ -132,6 +134,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentythird", 40, 3, 0),
         ("bugs_twentyfourth", 40, 3, 0),
         ("bugs_twentyfifth", 40, 3, 0),
+        ("bugs_twentysixth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
