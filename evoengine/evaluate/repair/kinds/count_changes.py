@@ -16,6 +16,7 @@ _ROOTS = {16: "0.25f", 32: "0.17677670f", 64: "0.125f", 96: "0.10206207f", 128: 
           256: "0.0625f"}  # fmt: skip
 _SAME = 1e-3
 _LONGEST_NAME = 24
+_END = re.compile(r"end|stop|last|limit|until", re.IGNORECASE)
 _NEAREST = 12  # variables, the last declared first
 
 
@@ -174,7 +175,8 @@ def _ranges(code: KernelCode) -> Iterator[SourceChange]:
         array, at = tokens.source(left[0], index), tokens.source(index + 1, left[1] - 1)
         nearest = code.visible(place, "int")[:_NEAREST]
         known = {item.name for item in nearest if not item.name.isupper()}
-        for name in sorted(known - set(re.findall(r"\w+", tokens.source(left[0], right[1])))):
+        own = set(re.findall(r"\w+", tokens.source(left[0], right[1])))
+        for name in sorted(known - own, key=lambda it: (_END.search(it) is None, it)):
             new = f" && {array}{at} + 1] <= {name}"
             yield code.inserted(right[1], new, "end of a range unchecked")
 
