@@ -23,6 +23,7 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "length of its own for a size": 4.0,
     "element that two variables read": 4.0,
     "count without its limit": 3.0,
+    "step by the threads of a role": 2.0,
     "arrival before the work": 3.0,
     "end of a range unchecked": 4.0,
     "sum of two for a name": 1.5,

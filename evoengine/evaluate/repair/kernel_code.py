@@ -6,6 +6,7 @@ import bisect
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 
 from evoengine.evaluate.repair.declared_names import DeclaredName, DeclaredNames, is_grid_name
 from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS, Extents
@@ -168,6 +169,23 @@ class KernelCode:
             first = self._first_of_statement(position)
             if first < position:
                 found.append((first, position))
+        return tuple(found)
+
+    @cached_property
+    def assignments(self) -> tuple[tuple[int, int], ...]:
+        """The statements, those that assign several values one by one: `a = x, b = y;` are two,
+        which end with the comma and with the `;`.
+        """
+        found, tokens = [], self.tokens
+        for first, last in self.statements:
+            commas = [
+                place
+                for place in range(first, last)
+                if tokens.text(place) == "," and tokens.enclosing[place] == tokens.enclosing[first]
+            ]
+            declares = any(first < item.position <= last for item in self.names.all)
+            bounds = [first - 1, *([] if declares else commas), last]
+            found += [(begin + 1, end) for begin, end in pairwise(bounds)]
         return tuple(found)
 
     def _first_of_statement(self, end: int) -> int:

@@ -75,7 +75,7 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             ("row of an index", "begin of a row", "name for", "index of", "name that", "factor"),
         ),
         (
-            r"never written|\btail\b|no multiple",
+            r"never written|\btail\b|no multiple|beyond a multiple",
             (
                 *("grid", "bound", "condition", "comparison", "quotient", "name of the plan"),
                 *("rest of a loop", "loop over the rest", "end of a part"),

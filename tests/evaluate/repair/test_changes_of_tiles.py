@@ -304,6 +304,14 @@ MISTAKES = [
      "for (int r = first; r < M; r += gridDim.y, begin ^= 1) f(r + gridDim.y);", "a whole step"),
     ("arrival before the work", 'asm volatile("bar.arrive 1, 128;"); for (int i = 0; i < K; ++i) f(i);',
      'for (int i = 0; i < K; ++i) f(i); asm volatile("bar.arrive 1, 128;");', "comes too early"),
+    ("factor missing, beside its like", "sums[0] = mark[0] * scale, sums[1] = mark[1];",
+     "sums[0] = mark[0] * scale, sums[1] = scale * (mark[1]);", "scale"),
+    ("step that its condition asks for",
+     "for (int step = 0; step < K; ++step) { const bool more = step + 1 < K; if (more) load(memory, step * BM, 0); }",
+     "for (int step = 0; step < K; ++step) { const bool more = step + 1 < K; if (more) load(memory, (step + 1) * BM, 0); }",
+     "step"),
+    ("step by the threads of a role", "for (int i = lane; i < K; i += blockDim.x) f(i);",
+     "for (int i = lane; i < K; i += WARPS) f(i);", "another number of threads"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [
@@ -389,3 +397,16 @@ def test_a_share_that_is_no_whole_number_of_tiles_is_rounded_up() -> None:
 @pytest.mark.parametrize(("kind", "body"), RIGHT)
 def test_a_kernel_without_such_a_place_has_no_change_of_the_kind(kind: str, body: str) -> None:
     assert kind not in {change.kind for change, _ in ordered_changes(kernel(body))}
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["void add(float x) {", "void add(float x) const {", "auto add(float x) const -> void {"],
+)
+def test_the_bodies_of_functions_of_a_struct_are_known(head: str) -> None:
+    begin = "__device__ float lane_sum"
+    wrong, right = (
+        kernel("f(0);", begin, f"struct Sum {{ float* a; __device__ {head} {body} }} }};\n{begin}")
+        for body in ("a[1] = a[0] * x; a[0] = x + a[0];", "a[0] = x + a[0]; a[1] = a[0] * x;")
+    )
+    assert repairing(wrong, right, "statements in the wrong order")

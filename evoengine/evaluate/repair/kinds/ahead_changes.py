@@ -42,15 +42,38 @@ def _asked(code: KernelCode) -> Iterator[SourceChange]:
             continue
         asked, name = tokens.source(first, sign - 1), tokens.text(first)
         begin, end = code.body(last + 1)
-        for place in range(begin, end + 1):
-            is_use = tokens.text(place) == name and code.names.at(place) is not None
-            is_whole = tokens.text(place - 1) in ("(", ",", "[") and tokens.text(place + 1) in (
-                ")",
-                ",",
-                "]",
-            )
-            if is_use and is_whole:
-                yield code.replaced(place, place, asked, "step that its condition asks for")
+        yield from _asked_in(code, begin, end, name, asked)
+    yield from _asked_by_name(code)
+
+
+def _asked_by_name(code: KernelCode) -> Iterator[SourceChange]:
+    """The same with `const bool more = step + 1 < steps; if (more) fetch(step);`."""
+    tokens = code.tokens
+    for item in code.names.all:
+        sign = item.position + 1
+        if tokens.text(item.declaration) not in ("bool", "const") or tokens.text(sign) != "=":
+            continue
+        name = tokens.text(sign + 1)
+        if tokens.text(sign + 2) != "+" or tokens.text(sign + 4) not in ("<", "<="):
+            continue
+        asked = tokens.source(sign + 1, sign + 3)
+        for first, last in code.conditions:
+            if first == last and tokens.text(first) == item.name and tokens.text(first - 2) == "if":
+                yield from _asked_in(code, *code.body(last + 1), name, asked)
+
+
+def _asked_in(
+    code: KernelCode, begin: int, end: int, name: str, asked: str
+) -> Iterator[SourceChange]:
+    tokens = code.tokens
+    for place in range(begin, end + 1):
+        if tokens.text(place) != name or code.names.at(place) is None:
+            continue
+        before, behind = tokens.text(place - 1), tokens.text(place + 1)
+        if before in ("(", ",", "[") and behind in (")", ",", "]"):
+            yield code.replaced(place, place, asked, "step that its condition asks for")
+        elif "*" in (before, behind):
+            yield code.replaced(place, place, f"({asked})", "step that its condition asks for")
 
 
 def _rounds(code: KernelCode) -> Iterator[SourceChange]:

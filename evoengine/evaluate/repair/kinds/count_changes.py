@@ -16,6 +16,12 @@ _ROOTS = {16: "0.25f", 32: "0.17677670f", 64: "0.125f", 96: "0.10206207f", 128: 
           256: "0.0625f"}  # fmt: skip
 _SAME = 1e-3
 _LONGEST_NAME = 24
+# what a block's threads, or those of some of its warps, are called
+_THREADS = re.compile(
+    r"blockDim\.x|\w*(?:THREAD|WORKER|LOADER|PRODUC|CONSUM|WARP|LANE|ROLE|TEAM|LOAD|COPIER)\w*"
+    r"(?: \* (?:32|WARP_SIZE))?",
+    re.IGNORECASE,
+)
 _END = re.compile(r"end|stop|last|limit|until", re.IGNORECASE)
 _NEAREST = 12  # variables, the last declared first
 
@@ -33,6 +39,7 @@ def count_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _counted(code)
     yield from _steps(code)
     yield from _ranges(code)
+    yield from _roles(code)
 
 
 def _rests(code: KernelCode) -> Iterator[SourceChange]:
@@ -156,6 +163,28 @@ def _steps(code: KernelCode) -> Iterator[SourceChange]:
         for at in range(closing, code.body(closing)[1]):
             if tokens.source(at, at + 2) == f"{step[1]} + 1":
                 yield code.replaced(at + 2, at + 2, step[2], "neighbour for the next of a step")
+
+
+def _roles(code: KernelCode) -> Iterator[SourceChange]:
+    """`i += blockDim.x` made `i += WORKERS`: those of one role run the loop, not all."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
+            continue
+        ends, closing = code.head_ends(place + 1), tokens.partners[place + 1]
+        if len(ends) != 2 or not code.function_places[place]:
+            continue
+        sign = next((at for at in range(ends[1], closing) if tokens.text(at) == "+="), None)
+        if sign is None:
+            continue
+        last = code.extents.last_of(sign, 0)
+        text = tokens.source(sign + 1, last)
+        if not _THREADS.fullmatch(text):
+            continue
+        names = [name for name in code.sizes(place) if _THREADS.fullmatch(name) and name != text]
+        for new in (*names, "(blockDim.x - 32)"):
+            if new != text:
+                yield code.replaced(sign + 1, last, new, "step by the threads of a role")
 
 
 def _ranges(code: KernelCode) -> Iterator[SourceChange]:

@@ -177,7 +177,7 @@ def _squeezed(text: str) -> str:
 
 def _factors(code: KernelCode) -> Iterator[SourceChange]:
     """The factor of the statement before or behind: `a += f * x; b += y;` made `b += f * y;`."""
-    for one, other in pairwise(code.statements):
+    for one, other in pairwise(code.assignments):
         for with_factor, without in ((one, other), (other, one)):
             product, value = _added(code, with_factor), _added(code, without)
             if product is None or value is None or _has(code, value, "*"):

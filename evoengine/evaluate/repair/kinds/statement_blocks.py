@@ -53,10 +53,20 @@ class StatementBlocks:
         """The { of each block of statements, and its statements."""
         for place in range(len(self.tokens)):
             if self.tokens.text(place) == "{" and place in self.tokens.partners:
-                begins = self.tokens.text(place - 1) in _BEFORE_BLOCK
-                is_function = self.tokens.text(place - 1) == ")"
+                before = self._behind_head(place)
+                begins = before in _BEFORE_BLOCK
+                is_function = before == ")"
                 if begins and (self.code.function_places[place] or is_function):
                     yield place, self.items(place)
+
+    def _behind_head(self, opening: int) -> str:
+        """The text before { at `opening`, without what may stand behind the head of a function."""
+        place = opening - 1
+        if self.tokens.text(place - 1) == "->":  # the type that a lambda returns
+            place -= 2
+        while self.tokens.text(place) in ("const", "noexcept", "mutable"):
+            place -= 1
+        return self.tokens.text(place)
 
     def items(self, opening: int) -> list[BlockStatement]:
         """The statements between { at `opening` and its }."""

@@ -163,6 +163,10 @@ _FIXED = {
         "a sum is not set back to zero (reset) behind the statement that stores it, so that it is"
         " carried into the next one, in"
     ),
+    "step by the threads of a role": (
+        "the loop steps by another number of threads than those that run it (the whole block for"
+        " the warps of one role, or the reverse), so that elements are skipped or done twice, in"
+    ),
     "count without its limit": (
         "a count is not limited (min is missing): it runs beyond what there is at once, so that"
         " lanes or places wrap around, in"
