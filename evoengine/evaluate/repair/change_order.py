@@ -194,12 +194,12 @@ def ordered_changes(
     of_likes = [change for like in likes for change in difference_changes(candidate, like)]
     changes = _once(candidate, of_likes if only_likes else chain(of_likes, _all(candidate)))
     evidence = ChangeEvidence(kernel_code(candidate))
-    found = [evidence.of(change) for change in changes]
+    found = [evidence.of(change) for change, _ in changes]
     classes = [
-        (change.kind, item.uses_unused, item.is_familiar)
-        for change, item in zip(changes, found, strict=True)
+        [(kind, item.uses_unused, item.is_familiar) for kind in kinds]
+        for (_, kinds), item in zip(changes, found, strict=True)
     ]
-    counts = Counter(classes)
+    counts = Counter(chain.from_iterable(classes))
     has_unread = any(item.uses_unused for item in found)
     likeliness_of_likes = LIKE_WEIGHT / max(1, len(of_likes)) ** COUNT_POWER
     rated = [
@@ -207,10 +207,12 @@ def ordered_changes(
             change,
             likeliness_of_likes
             if change.like
-            else weight(change.kind, item, has_unread, len(change.pieces))
-            / counts[own] ** COUNT_POWER,
+            else max(
+                weight(kind, item, has_unread, len(change.pieces)) / counts[own] ** COUNT_POWER
+                for kind, own in zip(kinds, owns, strict=True)
+            ),
         )
-        for change, item, own in zip(changes, found, classes, strict=True)
+        for (change, kinds), item, owns in zip(changes, found, classes, strict=True)
     ]
     return sorted(rated, key=lambda item: -item[1])[:MOST_CHANGES]
 
@@ -242,20 +244,25 @@ def _all(candidate: Candidate) -> Iterator[SourceChange]:
     yield from equal_arguments(code, found)
 
 
-def _once(candidate: Candidate, changes: Iterable[SourceChange]) -> list[SourceChange]:
-    """The changes without those that write the same program as one before."""
+def _once(
+    candidate: Candidate, changes: Iterable[SourceChange]
+) -> list[tuple[SourceChange, tuple[str, ...]]]:
+    """The changes without those that write the same program as one before, each with all kinds of
+    which it is: it is as likely as the likeliest.
+    """
     found: dict[tuple[tuple[int, str, int], ...], SourceChange] = {}
+    kinds: dict[tuple[tuple[int, str, int], ...], dict[str, None]] = {}
     for change in changes:
         olds = [candidate.source[item.start : item.end] for item in change.pieces]
+        if any(item.new == old for item, old in zip(change.pieces, olds, strict=True)):
+            continue  # it changes nothing
         key = tuple(sorted(map(_trimmed, change.pieces, olds)))
-        changes_nothing = any(
-            item.new == old for item, old in zip(change.pieces, olds, strict=True)
-        )
+        kinds.setdefault(key, {})[change.kind] = None
         before = found.get(key)
-        if changes_nothing or (before is not None and not _says_more(change, before)):
-            continue
-        found[key] = replace(change, like=before.like) if before and before.like else change
-    return list(found.values())
+        if before is None or _says_more(change, before):
+            like = before.like if before is not None else ""
+            found[key] = replace(change, like=like) if like else change
+    return [(change, tuple(kinds[key])) for key, change in found.items()]
 
 
 def _says_more(change: SourceChange, before: SourceChange) -> bool:

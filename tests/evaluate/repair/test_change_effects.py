@@ -9,7 +9,7 @@ from benchmarks.planted_bugs import bug_manifest
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.avoiding_change import may_avoid
 from evoengine.evaluate.repair.change_effects import ChangeEffect, ChangeEffects, effect_of
-from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
+from evoengine.evaluate.repair.change_order import _once, kernel_code, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -268,3 +268,15 @@ def test_other_sizes_may_only_keep_a_mistake_from_showing(
     kind: str, told: str, avoids: bool
 ) -> None:
     assert may_avoid("N", SourceChange(0, 1, "N * C", kind), [told]) is avoids
+
+
+def test_equal_changes_of_several_kinds_count_for_the_likeliest() -> None:
+    candidate, _ = wrong_kernel("group_norm_weight_of_group")
+    start = candidate.source.index("blockIdx.x")
+    kinds = ("times a number", "grid rounded down")
+    equal = [SourceChange(start, start, "2 * ", kind) for kind in kinds]
+    other = SourceChange(start, start, "4 * ", "times a number")
+    assert _once(candidate, [*equal, other]) == [
+        (equal[0], kinds),
+        (other, ("times a number",)),
+    ]
