@@ -10,8 +10,8 @@ from evoengine.evaluate.repair.source_change import SourceChange
 # Other sizes of a plan give other blocks and threads other work: a mistake in what they do with it
 # may not show itself then. The begins of their kinds:
 _OF_SIZES = (
-    *("grid", "number of the plan", "name of the plan", "power of two in the plan"),
-    *("size of the plan", "factor of the plan", "plan rounded", "share of a block in the plan"),
+    *("number of the plan", "name of the plan", "power of two in the plan"),
+    *("grid that lacks", "size of the plan that lacks", "factor of the plan"),
 )
 # What the findings say where a size of the plan is wrong.
 _WRONG_SIZE = re.compile(
