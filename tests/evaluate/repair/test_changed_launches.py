@@ -114,10 +114,12 @@ class OtherAlone:
     def __init__(self, device: Device) -> None:
         self._device = device
         self.altered = 0
+        self._tries_changes = False
 
     async def run(self, job: Job, progress: Progress, verify: bool = False) -> Report:
         report = await self._device.run(job, progress, verify)
-        if job.candidate:  # of changes
+        self._tries_changes |= bool(job.candidate)
+        if self._tries_changes:
             return report
         self.altered += 1
         more_wrong = [
