@@ -15,6 +15,7 @@ from dataclasses import replace
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import EvoError
+from evoengine.evaluate.repair.change_judge import ChangeJudge
 from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.cheap_case import (
     is_small_enough,
@@ -22,13 +23,12 @@ from evoengine.evaluate.repair.cheap_case import (
     smaller_cases,
 )
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
-from evoengine.evaluate.repair.further_trials import fails_further
 from evoengine.evaluate.repair.kinds.difference_changes import difference_changes
 from evoengine.evaluate.repair.repair_walk import RepairWalk
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
-from evoengine.protocols import Job, Progress, Purpose, no_progress
-from evoengine.records import CaseCheck, Status
+from evoengine.protocols import Progress, no_progress
+from evoengine.records import CaseCheck
 
 LOOKED_AT = 6  # small cases at once, of which one is to show the mistake
 CHOICE_S = 8.0  # in which an emulator beside a GPU must show the mistake
@@ -112,8 +112,7 @@ class RepairSearch:
                 self._emulators if self._is_beside else (self.bench,),
                 queue,
                 self.alone,
-                lambda changed: self._wrong_elsewhere(changed, wrong[0]),
-                lambda changed: fails_further(changed, wrong[0], self.bench, self.limits),
+                ChangeJudge(self._judge, self.bench, self.limits, wrong[0], self._followed),
                 self.limits,
                 until,
                 progress,
@@ -195,31 +194,3 @@ class RepairSearch:
         self.alone = {check.case: check for check in report.checks if is_wrong(check)}
         self._followed = tuple(check.case for check in report.checks) if is_beside else ()
         return [replace(wrong, case=case) for case in self.alone]
-
-    async def _wrong_elsewhere(self, changed: Candidate, wrong: WrongInputs) -> str:
-        """Why a changed kernel is not right everywhere, if it is not. After a fault the emulator
-        beside a GPU follows it on each small case, as the GPU shows no race.
-        """
-        why = await self._whole_verdict(changed)
-        if why or not (self._is_beside and wrong.is_fault):
-            return why
-        cases = await self.bench.compiler.compile_small(changed, self._followed, self.limits)
-        report = await self.bench.device.run(comparison(changed, cases, wrong), no_progress)
-        return "fault" if any(map(is_wrong, report.checks)) else ""
-
-    async def _whole_verdict(self, changed: Candidate) -> str:
-        """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
-        empty where it is.
-        """
-        compiled = await self._judge.compiler.compile(changed, self.limits, no_progress)
-        if compiled.refusal is not None:
-            return compiled.refusal.status.value
-        job = Job(
-            cases=compiled.cases,
-            tier=changed.plan.precision,
-            candidate=compiled.code_digest,
-            purpose=Purpose.outputs,
-        )
-        # in a process that has run none of the changes, some of which write where they must not
-        report = await self._judge.device.run(job, no_progress, verify=True)
-        return "" if report.status is Status.correct else report.status.value

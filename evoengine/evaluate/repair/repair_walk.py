@@ -7,12 +7,13 @@ emulators, each takes the next changes that are left, so that as many more are t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
+from evoengine.evaluate.repair.change_judge import ChangeJudge
 from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.changed_launches import ChangedLaunches
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
@@ -53,8 +54,7 @@ class RepairWalk:
         benches: Sequence[Workbench],
         queue: ChangeQueue,
         alone: dict[str, CaseCheck],
-        wrong_elsewhere: Callable[[Candidate], Awaitable[str]],
-        fails_further: Callable[[Candidate], Awaitable[bool]],
+        judge: ChangeJudge,
         limits: DeviceLimits,
         until: float,
         progress: Progress,
@@ -63,9 +63,8 @@ class RepairWalk:
         """Changes are tried on the first of `wrong`, and on the next when it shows too little.
 
         `benches` are alike; `alone` says how the candidate does, by case, without alternatives to
-        it. `wrong_elsewhere` says why a changed kernel is not right everywhere, if it is not;
-        `fails_further`, whether it is wrong with other sizes or tunables than it is judged by. No
-        change is begun after `until`, a time of `clock`.
+        it; `judge` decides on those that are right there. No change is begun after `until`, a time
+        of `clock`.
         """
         self.found = FoundRepairs(known=len(queue))
         self._candidate = candidate
@@ -73,8 +72,7 @@ class RepairWalk:
         self._benches = benches
         self._queue = queue
         self._alone = alone
-        self._wrong_elsewhere = wrong_elsewhere
-        self._fails_further = fails_further
+        self._judge = judge
         self._limits = limits
         self._progress = progress
         self._clock = clock
@@ -208,7 +206,7 @@ class RepairWalk:
             changed = changed_candidate(self._candidate, change)
         except CandidateError:
             return
-        if why := await self._wrong_elsewhere(changed):
+        if why := await self._judge.wrong_elsewhere(changed):
             self.found.refuted += 1
             self._refuted += 1
             self._progress(f"note: right on the inputs that were wrong, {why} on others")
@@ -216,7 +214,7 @@ class RepairWalk:
         self.found.changes.append(change)
         if self._queue.may_avoid(change):
             return
-        if await self._fails_further(changed):
+        if await self._judge.fails_further(changed):
             self.found.by_chance.append(change)
             return
         now = self._clock()

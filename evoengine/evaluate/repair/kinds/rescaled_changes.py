@@ -21,6 +21,7 @@ _COMPARED = re.compile(r"\w+ (<|<=|>|>=) \w+")
 _MOST_PLACES = 4  # behind which a statement may stand
 _MOST_FACTORS = 3
 _MOST_CONDITIONS = 3
+_MOST_OTHERS = 8  # factors of other updates
 _BEGINS, _ENDS = frozenset(("=", "(", "return", ",", ":")), frozenset((";", ")", ","))
 _HEAD_SIZES = {"32": "0.17677670f", "64": "0.125f", "128": "0.08838835f"}  # one by their root
 
@@ -28,7 +29,8 @@ Range = tuple[int, int]
 
 
 def rescaled_changes(code: KernelCode) -> Iterator[SourceChange]:
-    """Updates by an exponential that are missing, and guards of one."""
+    """Updates by an exponential that are missing, and guards of one; factors of other updates."""
+    yield from _as_another(code)
     if not _EXPONENTIAL.search(code.tokens.code):
         return
     blocks = StatementBlocks(code)
@@ -274,3 +276,23 @@ def _scaled(code: KernelCode) -> Iterator[SourceChange]:
         for scale in (*scales, *(_HEAD_SIZES[size] for size, _ in numbers.most_common())):
             new = f" {found[1]} *= {scale};"
             yield code.inserted(last, new, "scores that nothing scales")
+
+
+def _as_another(code: KernelCode) -> Iterator[SourceChange]:
+    """An element that is set, or added, times what another statement multiplies by."""
+    tokens = code.tokens
+    factors: dict[str, tuple[int, int]] = {}
+    for first, last in code.statements:
+        sign = next((at for at in range(first, last) if tokens.text(at) == "*="), None)
+        if sign is not None and last - 1 > sign + 1:
+            factors.setdefault(tokens.source(sign + 1, last - 1), (sign + 1, last - 1))
+    for first, last in code.statements:
+        sign = next((at for at in range(first, last) if tokens.text(at) in ("=", "+=")), None)
+        if sign is None or not code.function_places[sign]:
+            continue
+        value = sign + 1, last - 1
+        if value[0] > value[1] or code.extents.postfix(value[0]) != value[1]:
+            continue
+        for text, span in list(factors.items())[:_MOST_OTHERS]:
+            if text not in tokens.source(*value) and code.can_stand(*span, last):
+                yield code.inserted(value[1], f" * {text}", "factor missing, of another update")

@@ -1,175 +1,33 @@
-"""What changes of parts of expressions and of the sizes of a plan say, by their kinds."""
+"""What changes of parts of expressions say, by their kinds, and those of the other lists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from evoengine.evaluate.repair.words.changed_text import ChangedText
+from evoengine.evaluate.repair.words.count_meanings import COUNT_WORDS
 from evoengine.evaluate.repair.words.place_meanings import fixed, shown
+from evoengine.evaluate.repair.words.plan_meanings import PLAN_WORDS
 from evoengine.evaluate.repair.words.share_meanings import SHARE_WORDS
 from evoengine.evaluate.repair.words.tile_meanings import TILE_WORDS
 
 # the kind, and what was wrong in front of the place
 _FIXED = {
-    "size of the plan that nothing reads": (
-        "too little shared memory: a size is computed that nothing reads, although it is the"
-        " larger one (the maximum of both is needed), in"
+    "planes for turns": (
+        "the index is that of another layout: all of one kind one behind the other (planes), where"
+        " both kinds take turns in a stage, in"
     ),
-    "grid without a factor": (
-        "the grid is too small: the kernel divides its block number by a factor that the grid does"
-        " not have, so that the last blocks (heads, halves) are missing and never written, in"
+    "number of two axes of the grid": (
+        "the block's number counts two things (such as batch times channels) and is used whole: the"
+        " remainder or the quotient is missing, so that reads go beyond the end, in"
     ),
-    "grid that lacks a factor": (
-        "the grid is too small: a factor of its size is missing (it counts rows and not elements),"
-        " so that blocks are missing and what they should write, clear or add is left out, in"
-    ),
-    "argument of the plan that lacks a factor": (
-        "the launch passes too small a number: a factor of the size is missing, in"
-    ),
-    "size of the plan that lacks a factor": (
-        "a size of the launch plan is too small: a factor is missing, in"
-    ),
-    "factor of the plan too many": (
-        "a size of the launch plan has a factor too many, so that the grid, a buffer or a number"
-        " that is passed is too small or too large, in"
-    ),
-    "arguments of the plan moved": (
-        "the arguments of a launch are in the wrong order: one of them stands at the wrong end of"
-        " the list, so that the kernel takes each for another, in"
-    ),
-    "root in the plan missing": (
-        "the square root (sqrt) of a number that the launch plan passes is missing, in"
-    ),
-    "axis of scratch missing": (
-        "the scratch buffer is too small: it lacks an axis (one plane for each slice or block),"
-        " so that writes go beyond its end, in"
-    ),
-    "scratch without a factor": (
-        "the scratch buffer is too small: it lacks a factor that the grid has, in"
-    ),
-    "buffer of another launch": (
-        "the wrong buffer is passed: a launch reads or writes another one of the buffers in turn"
-        " (ping-pong), so that the last result is stale or lost, in"
-    ),
-    "sizes of the launch before": (
-        "a launch is given the sizes of the launch before it (copied), not its own number of"
-        " parts: it reads too many or too few, in"
-    ),
-    "scalar of the plan that is alike": (
-        "the wrong scalar is passed: that of another launch, whose name is alike (copied), in"
+    "plane of the block missing": (
+        "the block's plane is left out of the index: all slices (splits) write to the same place"
+        " and overwrite one another's results, in"
     ),
     "element that two variables read": (
         "two variables read the same element (of one plane or component): the step to the second"
         " plane is missing in the index, in"
-    ),
-    "square of a factor missing": (
-        "a factor is taken once, not squared: the value itself is used where its square is"
-        " meant (the second factor is missing), in"
-    ),
-    "value before its update": (
-        "the old value, from before its update, is used where the new, updated one is meant, in"
-    ),
-    "elements for bytes": (
-        "a number of elements is taken for a number of bytes: the factor for the bytes of an"
-        " element (sizeof) is missing, so that only a part is copied, in"
-    ),
-    "names of two statements exchanged": (
-        "two neighbouring values have each other's variable: rows and columns, or first and"
-        " second, are exchanged (swapped), in"
-    ),
-    "first values of two variables exchanged": (
-        "two variables have each other's value: they are exchanged (swapped), in"
-    ),
-    "sum of the first lane alone": (
-        "the sum (or maximum) of the warp is used by all lanes, but only lane 0 has it: it is not"
-        " broadcast to the other lanes, in"
-    ),
-    "first lane for the last": (
-        "the other end of a vote is taken: the first set bit and not the last one (the nearest"
-        " lane and not the farthest), or the other way round, in"
-    ),
-    "summed and not stored": (
-        "a value is added to a sum and not stored, so that what is read later is the value before,"
-        " in"
-    ),
-    "rest that may be zero": (
-        "the rest of the last part is 0 where the size is a multiple of it, so that the last"
-        " whole part is left out, in"
-    ),
-    "step of a loop beyond its end": (
-        "the loop takes a whole step beyond the end: where the length is no multiple of it, what"
-        " lies behind the end (the next one's) is taken too; the bound of the unrolled loop is"
-        " wrong, in"
-    ),
-    "round of all stages": (
-        "the parity (phase) of a stage's barrier must change once a round of all stages, not with"
-        " every step, in"
-    ),
-    "rounds counted backwards": (
-        "the order is reversed: elements are taken from the last to the first (or the other way"
-        " round), in"
-    ),
-    "factor missing, of the number of parts": (
-        "a factor is missing in an offset (stride): parts lie further apart than they are read, in"
-    ),
-    "scale of another length": (
-        "the scale is that of another head size: 1 / sqrt(D) of another D, a wrong constant, in"
-    ),
-    "counter not set back, beside another": (
-        "a counter in global memory is not set back to zero (reset), so that later launches find"
-        " what this one left, in"
-    ),
-    "factor missing, of another update": (
-        "a value is not rescaled as another one is: the factor is missing (the sum is not rescaled"
-        " when the maximum rises), in"
-    ),
-    "lanes of another group joined": (
-        "the reduction goes over the wrong lanes: the shuffles reach other lanes, which hold other"
-        " rows or columns (such as the four of a quad for the eight 4, 8 and 16 apart), in"
-    ),
-    "swizzle wider than a row": (
-        "the XOR swizzle takes more bits (a larger phase) than a row has pieces: pieces leave"
-        " their row and overwrite those of the next, in"
-    ),
-    "vectors counted for elements": (
-        "a count grows by 1 for each vector (chunk) and not by its number of elements, so that"
-        " the count is too small and the mean too large, in"
-    ),
-    "neighbour for the next of a step": (
-        "the adjacent one (+ 1) is taken in place of the next one of the loop, which is a whole"
-        " step (stride) further on, in"
-    ),
-    "sign of bits that are joined": (
-        "numbers of 16 or 8 bits are read as signed: a negative one is sign-extended over what it"
-        " is joined (packed) with in a word, in"
-    ),
-    "sum of two for a name": (
-        "one variable is used where the sum of two others is meant (a row or column that is counted"
-        " otherwise, the wrong coordinate of a fragment), in"
-    ),
-    "operation in half precision": (
-        "it is computed in half precision and rounded there, where single precision (fp32) is"
-        " meant, in"
-    ),
-    "end of a range unchecked": (
-        "only the begin of a range is checked and not its end: one that begins here and ends in"
-        " another part (chunk, slice) is taken as whole, in"
-    ),
-    "arrival before the work": (
-        "a warp arrives at the barrier (announces, signals) before it has done what the others wait"
-        " for: the arrival comes too early, so that they read or overwrite memory in use, in"
-    ),
-    "reset missing, behind its store": (
-        "a sum is not set back to zero (reset) behind the statement that stores it, so that it is"
-        " carried into the next one, in"
-    ),
-    "step by the threads of a role": (
-        "the loop steps by another number of threads than those that run it (the whole block for"
-        " the warps of one role, or the reverse), so that elements are skipped or done twice, in"
-    ),
-    "count without its limit": (
-        "a count is not limited (min is missing): it runs beyond what there is at once, so that"
-        " lanes or places wrap around, in"
     ),
     "lanes of a matrix": (
         "the wrong lanes give the addresses of a fragment (ldmatrix): the row or column of each"
@@ -253,10 +111,6 @@ _FIXED = {
         "the index is that of another layout: rows and columns (blocks and threads) are transposed,"
         " unlike where the array is written or read elsewhere, in"
     ),
-    "planes for turns": (
-        "the index is that of another layout: all of one kind one behind the other (planes), where"
-        " both kinds take turns in a stage, in"
-    ),
     "numbers counted as vectors": (
         "an offset is counted in vectors where elements are meant: the factor of elements in each"
         " vector is missing, so that wrong places are read or written, in"
@@ -272,10 +126,6 @@ _FIXED = {
     "remainder before a quotient missing": (
         "the remainder (modulo) is not taken before the division: the number counts all, not those"
         " within a group, so that later groups run beyond the end, in"
-    ),
-    "number of two axes of the grid": (
-        "the block's number counts two things (such as batch times channels) and is used whole: the"
-        " remainder or the quotient is missing, so that reads go beyond the end, in"
     ),
     "batch of a pointer missing": (
         "the batch offset of a pointer is missing: all batches (blocks) take the data of the first"
@@ -330,10 +180,6 @@ _FIXED = {
     ),
     "operands of an instruction exchanged": (
         "two operands (registers) of an instruction are exchanged (in the wrong order), in"
-    ),
-    "plane of the block missing": (
-        "the block's plane is left out of the index: all slices (splits) write to the same place"
-        " and overwrite one another's results, in"
     ),
     "end of a block's own part": (
         "each block goes on to the end of all in place of the end of its own part, so that what"
@@ -450,5 +296,9 @@ EXPRESSION_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("divisor of a term missing", _divided),
     ("byte of a code not cut", _byte),
     ("name for another, in statements alike", _name),
-    *((kind, fixed(words)) for kind, words in {**_FIXED, **TILE_WORDS, **SHARE_WORDS}.items()),
+    *(
+        (kind, fixed(words))
+        for known in (_FIXED, PLAN_WORDS, COUNT_WORDS, TILE_WORDS, SHARE_WORDS)
+        for kind, words in known.items()
+    ),
 )

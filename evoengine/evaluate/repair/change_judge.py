@@ -1,0 +1,116 @@
+"""Decides whether a change that is right on the wrong inputs is right everywhere, and meant so.
+
+A change that is right by chance is often right for the cases' sizes and the kernel's own tunables
+alone: a step that happens to be one, a width that divides. What was meant is right for all that the
+kernel declares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.kernel_file import Candidate
+from evoengine.evaluate.repair.cheap_case import is_wrong, smaller_cases
+from evoengine.evaluate.repair.workbench import Workbench
+from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
+from evoengine.protocols import CompiledCase, Job, Purpose, no_progress
+from evoengine.records import Status
+
+MOST_SIZES = 8  # small cases that are tried with the tunables as they are
+MOST_TUNABLES = 6  # other values, one at a time
+SIZES_OF_EACH = 2  # small cases for each of these
+
+
+class ChangeJudge:
+    """The judge of changed kernels of one candidate."""
+
+    def __init__(
+        self,
+        judge: Workbench,
+        bench: Workbench,
+        limits: DeviceLimits,
+        wrong: WrongInputs,
+        followed: Sequence[str],
+    ) -> None:
+        """`judge` gives whole verdicts for a device with `limits`; on `bench` changes are tried.
+        `followed` are the small cases of an emulator beside a GPU, by name, on which a change is
+        followed after a fault.
+        """
+        self._judge = judge
+        self._bench = bench
+        self._limits = limits
+        self._wrong = wrong
+        self._followed = tuple(followed)
+
+    async def wrong_elsewhere(self, changed: Candidate) -> str:
+        """Why a changed kernel is not right everywhere; empty if it is. After a fault the emulator
+        beside a GPU follows it on each small case, as the GPU shows no race.
+        """
+        why = await self._whole_verdict(changed)
+        if why or not (self._followed and self._wrong.is_fault):
+            return why
+        cases = await self._compiled(changed, self._followed)
+        return "fault" if await self._is_wrong_on(changed, cases) else ""
+
+    async def _whole_verdict(self, changed: Candidate) -> str:
+        """Why the whole verdict on it, hidden cases and checked mode included, is not correct;
+        empty where it is.
+        """
+        compiled = await self._judge.compiler.compile(changed, self._limits, no_progress)
+        if compiled.refusal is not None:
+            return compiled.refusal.status.value
+        job = Job(
+            cases=compiled.cases,
+            tier=changed.plan.precision,
+            candidate=compiled.code_digest,
+            purpose=Purpose.outputs,
+        )
+        # in a process that has run none of the changes, some of which write where they must not
+        report = await self._judge.device.run(job, no_progress, verify=True)
+        return "" if report.status is Status.correct else report.status.value
+
+    async def fails_further(self, changed: Candidate) -> bool:
+        """Whether a changed kernel is wrong on a small case, or with another declared value of a
+        tunable. Raises EvoError where a process fails.
+        """
+        task = self._bench.compiler.task
+        known = [self._wrong.case] if self._wrong.case in task.cases else []
+        names = [*known, *(name for case in task.cases for name in smaller_cases(task, case))]
+        sizes = list(dict.fromkeys(names))[:MOST_SIZES]
+        others = list(_other_tunables(changed))
+        trials = [(changed, sizes), *((other, sizes[:SIZES_OF_EACH]) for other in others)]
+        compiled = await asyncio.gather(*(self._compiled(*trial) for trial in trials))
+        for (kernel, _), cases in zip(trials, compiled, strict=True):
+            if await self._is_wrong_on(kernel, cases):
+                return True
+        return False
+
+    async def _compiled(self, changed: Candidate, cases: Sequence[str]) -> tuple[CompiledCase, ...]:
+        """Those of the small cases that it serves."""
+        return await self._bench.compiler.compile_small(changed, cases, self._limits)
+
+    async def _is_wrong_on(self, changed: Candidate, cases: tuple[CompiledCase, ...]) -> bool:
+        """Whether one of the cases is wrong or at fault."""
+        if not cases:
+            return False
+        job = comparison(changed, cases, self._wrong)
+        report = await self._bench.device.run(job, no_progress)
+        return any(map(is_wrong, report.checks))
+
+
+def _other_tunables(candidate: Candidate) -> Iterator[Candidate]:
+    """The candidate with other values, one tunable at a time: of each the first, then more."""
+    others = {
+        name: [value for value in values if value != candidate.tunables[name]]
+        for name, values in candidate.plan.tunables.items()
+    }
+    ordered = [
+        (name, values[number])
+        for number in range(max(map(len, others.values()), default=0))
+        for name, values in others.items()
+        if number < len(values)
+    ]
+    for name, value in ordered[:MOST_TUNABLES]:
+        yield candidate.tuned({name: value})

@@ -1,0 +1,116 @@
+"""What changes of counts, steps, lanes and updates say, by their kinds."""
+
+from __future__ import annotations
+
+# the kind, and what was wrong in front of the place
+COUNT_WORDS = {
+    "value before its update": (
+        "the old value, from before its update, is used where the new, updated one is meant, in"
+    ),
+    "elements for bytes": (
+        "a number of elements is taken for a number of bytes: the factor for the bytes of an"
+        " element (sizeof) is missing, so that only a part is copied, in"
+    ),
+    "names of two statements exchanged": (
+        "two neighbouring values have each other's variable: rows and columns, or first and"
+        " second, are exchanged (swapped), in"
+    ),
+    "first values of two variables exchanged": (
+        "two variables have each other's value: they are exchanged (swapped), in"
+    ),
+    "sum of the first lane alone": (
+        "the sum (or maximum) of the warp is used by all lanes, but only lane 0 has it: it is not"
+        " broadcast to the other lanes, in"
+    ),
+    "first lane for the last": (
+        "the other end of a vote is taken: the first set bit and not the last one (the nearest"
+        " lane and not the farthest), or the other way round, in"
+    ),
+    "summed and not stored": (
+        "a value is added to a sum and not stored, so that what is read later is the value before,"
+        " in"
+    ),
+    "rest that may be zero": (
+        "the rest of the last part is 0 where the size is a multiple of it, so that the last"
+        " whole part is left out, in"
+    ),
+    "step of a loop beyond its end": (
+        "the loop takes a whole step beyond the end: where the length is no multiple of it, what"
+        " lies behind the end (the next one's) is taken too; the bound of the unrolled loop is"
+        " wrong, in"
+    ),
+    "round of all stages": (
+        "the parity (phase) of a stage's barrier must change once a round of all stages, not with"
+        " every step, in"
+    ),
+    "rounds counted backwards": (
+        "the order is reversed: elements are taken from the last to the first (or the other way"
+        " round), in"
+    ),
+    "factor missing, of the number of parts": (
+        "a factor is missing in an offset (stride): parts lie further apart than they are read, in"
+    ),
+    "scale of another length": (
+        "the scale is that of another head size: 1 / sqrt(D) of another D, a wrong constant, in"
+    ),
+    "counter not set back, beside another": (
+        "a counter in global memory is not set back to zero (reset), so that later launches find"
+        " what this one left, in"
+    ),
+    "factor missing, of another update": (
+        "a value is not rescaled as another one is: the factor is missing (the sum is not rescaled"
+        " when the maximum rises), in"
+    ),
+    "lanes of another group joined": (
+        "the reduction goes over the wrong lanes: the shuffles reach other lanes, which hold other"
+        " rows or columns (such as the four of a quad for the eight 4, 8 and 16 apart), in"
+    ),
+    "swizzle wider than a row": (
+        "the XOR swizzle takes more bits (a larger phase) than a row has pieces: pieces leave"
+        " their row and overwrite those of the next, in"
+    ),
+    "vectors counted for elements": (
+        "a count grows by 1 for each vector (chunk) and not by its number of elements, so that"
+        " the count is too small and the mean too large, in"
+    ),
+    "neighbour for the next of a step": (
+        "the adjacent one (+ 1) is taken in place of the next one of the loop, which is a whole"
+        " step (stride) further on, in"
+    ),
+    "sign of bits that are joined": (
+        "numbers of 16 or 8 bits are read as signed: a negative one is sign-extended over what it"
+        " is joined (packed) with in a word, in"
+    ),
+    "end of a range unchecked": (
+        "only the begin of a range is checked and not its end: one that begins here and ends in"
+        " another part (chunk, slice) is taken as whole, in"
+    ),
+    "reset missing, behind its store": (
+        "a sum is not set back to zero (reset) behind the statement that stores it, so that it is"
+        " carried into the next one, in"
+    ),
+    "arrival before the work": (
+        "a warp arrives at the barrier (announces, signals) before it has done what the others wait"
+        " for: the arrival comes too early, so that they read or overwrite memory in use, in"
+    ),
+    "step by the threads of a role": (
+        "the loop steps by another number of threads than those that run it (the whole block for"
+        " the warps of one role, or the reverse), so that elements are skipped or done twice, in"
+    ),
+    "square of a factor missing": (
+        "a factor is taken once, not squared: the value itself is used where its square is"
+        " meant (the second factor is missing), in"
+    ),
+    "sum of two for a name": (
+        "one variable is used where the sum of two others is meant (a row or column that is counted"
+        " otherwise, the wrong coordinate of a fragment), in"
+    ),
+    "operation in half precision": (
+        "it is computed in half precision and rounded there, where single precision (fp32) is"
+        " meant, in"
+    ),
+    "count without its limit": (
+        "a count is not limited (min is missing): it runs beyond what there is at once, so that"
+        " lanes or places wrap around, in"
+    ),
+}
