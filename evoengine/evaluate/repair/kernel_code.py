@@ -130,6 +130,17 @@ class KernelCode:
             if self.tokens.text(place) == ";" and self.tokens.enclosing[place] == opening
         ]
 
+    def counted_loops(self) -> Iterator[tuple[int, int, int, int]]:
+        """Of each `for (...; ...; ...)` in a function the `for`, both `;`, and the closing bracket
+        of its head.
+        """
+        for place in range(len(self.tokens)):
+            if self.tokens.text(place) != "for" or place + 1 not in self.tokens.partners:
+                continue
+            ends = self.head_ends(place + 1)
+            if len(ends) == 2 and self.function_places[place]:
+                yield place, ends[0], ends[1], self.tokens.partners[place + 1]
+
     def body(self, closing: int) -> tuple[int, int]:
         """First and last token of the statement or block behind a head that ends at `closing`."""
         first = closing + 1

@@ -58,16 +58,11 @@ def _rests(code: KernelCode) -> Iterator[SourceChange]:
 def _ends(code: KernelCode) -> Iterator[SourceChange]:
     """`for (; i < end; i += STEP)` made `i + STEP <= end`: no step beyond the end."""
     tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) not in ("for", "while") or place + 1 not in tokens.partners:
-            continue
-        ends = code.head_ends(place + 1)
-        if len(ends) != 2:
-            continue
-        condition = ends[0] + 1, ends[1] - 1
-        step = _STEP.search(tokens.source(ends[1] + 1, tokens.partners[place + 1] - 1))
+    for _, begins, ends, closing in code.counted_loops():
+        condition = begins + 1, ends - 1
+        step = _STEP.search(tokens.source(ends + 1, closing - 1))
         is_bare = tokens.text(condition[0] + 1) == "<" and condition[1] > condition[0] + 1
-        if step is None or not is_bare or not code.function_places[place]:
+        if step is None or not is_bare:
             continue
         end = tokens.source(condition[0] + 2, condition[1])
         new = f"{tokens.text(condition[0])} + {step[1]} <= {end}"
@@ -97,20 +92,15 @@ def _parities(code: KernelCode) -> Iterator[SourceChange]:
 def _reversed(code: KernelCode) -> Iterator[SourceChange]:
     """`x[first - i]` in a loop of n rounds made `x[first - (n - 1 - i)]`, or with + and -."""
     tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
-            continue
-        ends = code.head_ends(place + 1)
-        if len(ends) != 2 or not code.function_places[place]:
-            continue
-        condition = ends[0] + 1, ends[1] - 1
-        counts = tokens.source(ends[1] + 1, tokens.partners[place + 1] - 1).startswith("++")
-        begins = tokens.source(ends[0] - 2, ends[0] - 1) == "= 0"
+    for _, begins, ends, closing in code.counted_loops():
+        condition = begins + 1, ends - 1
+        counts = tokens.source(ends + 1, closing - 1).startswith("++")
+        is_from_zero = tokens.source(begins - 2, begins - 1) == "= 0"
         is_bare = tokens.text(condition[0] + 1) == "<" and condition[1] == condition[0] + 2
-        if not (counts and begins and is_bare):
+        if not (counts and is_from_zero and is_bare):
             continue
         name, extent = tokens.text(condition[0]), tokens.text(condition[1])
-        first, last = code.body(tokens.partners[place + 1])
+        first, last = code.body(closing)
         for at in range(first, last):
             is_own = tokens.text(at) == name and tokens.text(at - 1) in ("+", "-", "[", "(", ",")
             if is_own and tokens.text(at + 1) in ("]", ")", ",", ";", "+", "-"):
@@ -150,14 +140,8 @@ def _counted(code: KernelCode) -> Iterator[SourceChange]:
 def _steps(code: KernelCode) -> Iterator[SourceChange]:
     """`prefetch(row + 1)` in a loop with `row += gridDim.x` made `prefetch(row + gridDim.x)`."""
     tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
-            continue
-        ends = code.head_ends(place + 1)
-        if len(ends) != 2 or not code.function_places[place]:
-            continue
-        closing = tokens.partners[place + 1]
-        step = re.match(r"(\w+) \+= ([^,]+)", tokens.source(ends[1] + 1, closing - 1))
+    for _, _, ends, closing in code.counted_loops():
+        step = re.match(r"(\w+) \+= ([^,]+)", tokens.source(ends + 1, closing - 1))
         if step is None:
             continue
         for at in range(closing, code.body(closing)[1]):
@@ -168,13 +152,8 @@ def _steps(code: KernelCode) -> Iterator[SourceChange]:
 def _roles(code: KernelCode) -> Iterator[SourceChange]:
     """`i += blockDim.x` made `i += WORKERS`: those of one role run the loop, not all."""
     tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
-            continue
-        ends, closing = code.head_ends(place + 1), tokens.partners[place + 1]
-        if len(ends) != 2 or not code.function_places[place]:
-            continue
-        sign = next((at for at in range(ends[1], closing) if tokens.text(at) == "+="), None)
+    for place, _, ends, closing in code.counted_loops():
+        sign = next((at for at in range(ends, closing) if tokens.text(at) == "+="), None)
         if sign is None:
             continue
         last = code.extents.last_of(sign, 0)

@@ -29,16 +29,10 @@ def _loops(code: KernelCode) -> Iterator[SourceChange]:
     and not those of a row.
     """
     tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
-            continue
-        ends = code.head_ends(place + 1)
-        closing = tokens.partners[place + 1]
-        if len(ends) != 2 or not code.function_places[place]:
-            continue
+    for _, begins, ends, closing in code.counted_loops():
         first, last = code.body(closing)
-        begin, end = ends[0] - 1, ends[1] - 1
-        is_doubled = re.search(r"\*= 2|<<= 1", tokens.source(ends[1] + 1, closing - 1))
+        begin, end = begins - 1, ends - 1
+        is_doubled = re.search(r"\*= 2|<<= 1", tokens.source(ends + 1, closing - 1))
         has_numbers = tokens.kind(begin) == tokens.kind(end) == "number"
         if not (is_doubled and has_numbers and _SHUFFLE.search(tokens.source(first, last))):
             continue

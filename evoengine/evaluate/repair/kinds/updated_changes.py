@@ -4,34 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.first_value_changes import first_values
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _FLOATS = ("float", "array", "pointer")
-_LONGEST = 40  # tokens of an update
 
 
 def updated_changes(code: KernelCode) -> Iterator[SourceChange]:
     """`sqrtf(v)` made `sqrtf(new_v)` behind `float new_v = beta * v + rest * g * g;`."""
-    for item in code.names.all:
-        if item.is_parameter or item.sort != "float" or code.tokens.text(item.position + 1) != "=":
-            continue
-        first, last = item.position + 2, _last_of_value(code, item)
-        if not first < last < first + _LONGEST:
+    for item, (first, last) in first_values(code):
+        if item.sort != "float" or first == last:
             continue
         read = {code.tokens.source(*part) for part in _parts(code, first, last)}
         for begin, end in _parts(code, last + 1, item.last):
             if code.tokens.source(begin, end) in read and not _is_set(code, end):
                 yield code.replaced(begin, end, item.name, "value before its update")
-
-
-def _last_of_value(code: KernelCode, item: DeclaredName) -> int:
-    """The last token of what a variable is declared to be."""
-    tokens, place = code.tokens, item.position + 2
-    while place < len(tokens) and tokens.text(place) not in (",", ";"):
-        place = tokens.partners.get(place, place) + 1 if tokens.text(place) in "([{" else place + 1
-    return place - 1
 
 
 def _parts(code: KernelCode, first: int, last: int) -> Iterator[tuple[int, int]]:
