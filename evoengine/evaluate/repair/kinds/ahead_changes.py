@@ -144,9 +144,14 @@ def _parities(code: KernelCode) -> Iterator[SourceChange]:
 
 def waiting_functions(code: KernelCode) -> set[str]:
     """The names of functions that wait for groups of copies."""
+    return functions_with(code, re.compile("wait_group"))
+
+
+def functions_with(code: KernelCode, text: re.Pattern[str]) -> set[str]:
+    """The names of functions in whose body a token, such as the text of asm, has such a text."""
     tokens, found = code.tokens, set[str]()
     for place in range(len(tokens)):
-        opening = code.function_of(place) if "wait_group" in tokens.text(place) else -1
+        opening = code.function_of(place) if text.search(tokens.text(place)) else -1
         if opening > 0 and opening - 1 in tokens.partners:
             found.add(tokens.text(tokens.partners[opening - 1] - 1))
     return found

@@ -23,18 +23,12 @@ def range_changes(code: KernelCode) -> Iterator[SourceChange]:
 def _loops(code: KernelCode) -> Iterator[SourceChange]:
     """A loop from a to b made one from 0 to c."""
     tokens = code.tokens
-    for position in range(len(tokens)):
-        opening = position + 1
-        if tokens.text(position) != "for" or opening not in tokens.partners:
+    for position, begins, ends, _ in code.counted_loops():
+        begin = [place for place in range(position + 1, begins) if tokens.text(place) == "="]
+        if len(begin) != 1 or tokens.text(begins + 2) not in ("<", "<="):
             continue
-        ends = code.head_ends(opening)
-        begin = [
-            place for place in range(opening, ends[0] if ends else 0) if tokens.text(place) == "="
-        ]
-        if len(ends) != 2 or len(begin) != 1 or tokens.text(ends[0] + 2) not in ("<", "<="):
-            continue
-        yield from _below(code, ends[0] + 2, ends[1] - 1)
-        first, bound = (begin[0] + 1, ends[0] - 1), (ends[0] + 3, ends[1] - 1)
+        yield from _below(code, begins + 2, ends - 1)
+        first, bound = (begin[0] + 1, begins - 1), (begins + 3, ends - 1)
         if tokens.source(*first) == "0" or bound[0] > bound[1]:
             continue
         for item in code.visible(position, "int"):

@@ -39,25 +39,18 @@ def rest_changes(code: KernelCode) -> Iterator[SourceChange]:
 
 def _loops(code: KernelCode) -> Iterator[_Loop]:
     tokens = code.tokens
-    for place in range(len(tokens)):
-        opening = place + 1
-        if tokens.text(place) != "for" or opening not in tokens.partners:
+    for _, begins, ends, closing in code.counted_loops():
+        if tokens.text(begins + 2) not in ("<", "<="):
             continue
-        if not code.function_places[place]:
-            continue
-        closing = tokens.partners[opening]
-        ends = code.head_ends(opening)
-        if len(ends) != 2 or tokens.text(ends[0] + 2) not in ("<", "<="):
-            continue
-        variable, bound = tokens.text(ends[0] + 1), tokens.source(ends[0] + 3, ends[1] - 1)
-        head = tokens.source(ends[1] + 1, closing - 1)
+        variable, bound = tokens.text(begins + 1), tokens.source(begins + 3, ends - 1)
+        head = tokens.source(ends + 1, closing - 1)
         if head in (f"++{variable}", f"{variable}++"):
             step = "1"
-        elif tokens.text(ends[1] + 1) == variable and tokens.text(ends[1] + 2) == "+=":
-            step = tokens.source(ends[1] + 3, closing - 1)
+        elif tokens.text(ends + 1) == variable and tokens.text(ends + 2) == "+=":
+            step = tokens.source(ends + 3, closing - 1)
         else:
             continue
-        yield _Loop(variable, bound, step, (ends[1] + 1, closing - 1), code.body(closing))
+        yield _Loop(variable, bound, step, (ends + 1, closing - 1), code.body(closing))
 
 
 def _rests(code: KernelCode, loops: list[_Loop]) -> Iterator[SourceChange]:

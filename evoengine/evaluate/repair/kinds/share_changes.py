@@ -96,12 +96,9 @@ def _own_end(code: KernelCode) -> Iterator[SourceChange]:
     """`key < S` made `key < end` in a loop that goes to `end`, and `key = start + ...`."""
     tokens = code.tokens
     loops = []
-    for place in range(len(tokens)):
-        if tokens.text(place) == "for" and place + 1 in tokens.partners:
-            ends = code.head_ends(place + 1)
-            if len(ends) == 2 and ends[1] - ends[0] == 4 and tokens.text(ends[0] + 2) == "<":
-                last = code.body(tokens.partners[place + 1])[1]
-                loops.append((place, last, tokens.text(ends[0] + 3)))
+    for place, begins, ends, closing in code.counted_loops():
+        if ends - begins == 4 and tokens.text(begins + 2) == "<":
+            loops.append((place, code.body(closing)[1], tokens.text(begins + 3)))
     for begin, end, bound in loops:
         item = next((it for it in code.visible(begin, "int") if it.name == bound), None)
         if item is None or item.is_parameter or item.name.isupper():
@@ -147,22 +144,18 @@ def _behind_last_row(code: KernelCode) -> Iterator[SourceChange]:
 def _loop_steps(code: KernelCode) -> Iterator[SourceChange]:
     """`for (s = warp; s < n; ++s)` made `s += WARPS`: the loop begins with the own number."""
     tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) != "for" or place + 1 not in tokens.partners:
+    for place, begins, ends, closing in code.counted_loops():
+        if tokens.text(begins - 2) != "=":
             continue
-        ends = code.head_ends(place + 1)
-        if len(ends) != 2 or tokens.text(ends[0] - 2) != "=":
-            continue
-        own, closing = tokens.text(ends[0] - 1), tokens.partners[place + 1]
-        step = tokens.source(ends[1] + 1, closing - 1)
-        name = tokens.text(ends[0] - 3)
+        own, name = tokens.text(begins - 1), tokens.text(begins - 3)
+        step = tokens.source(ends + 1, closing - 1)
         if step not in (f"++{name}", f"{name}++", f"{name} += 1") or not own.isidentifier():
             continue
         sizes = [it for it in code.sizes(place) if it.lower().startswith(own.lower())]
         sizes += ["32"] if "lane" in own else []
         for size in sizes:
             new = f"{name} += {size}"
-            yield code.replaced(ends[1] + 1, closing - 1, new, "step by those that share a loop")
+            yield code.replaced(ends + 1, closing - 1, new, "step by those that share a loop")
 
 
 def _of_the_plan(code: KernelCode) -> Iterator[SourceChange]:

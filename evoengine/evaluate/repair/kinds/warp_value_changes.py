@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.ahead_changes import functions_with
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _DOWN = re.compile(r"__shfl_down_sync")
-_REDUCING = re.compile(r"__device__[^;{}]*?\b(\w+)\s*\([^;{}]*\)\s*\{")
 _BROADCAST = "__shfl_sync(0xffffffffu, {}, 0)"
 
 
@@ -27,11 +27,7 @@ def _broadcasts(code: KernelCode) -> Iterator[SourceChange]:
     tokens, kind = code.tokens, "sum of the first lane alone"
     if not _DOWN.search(tokens.code):
         return
-    reducing = {
-        found[1]
-        for found in _REDUCING.finditer(tokens.code)
-        if _DOWN.search(tokens.code[found.end() : tokens.code.find("\n}", found.end())])
-    }
+    reducing = functions_with(code, _DOWN)
     for place in range(len(tokens)):
         is_call = tokens.text(place) in reducing and tokens.text(place + 1) == "("
         if is_call and code.function_places[place] and place + 1 in tokens.partners:
