@@ -155,7 +155,7 @@ def _reset_behind(code: KernelCode) -> Iterator[SourceChange]:
     for first, last in code.statements:
         text = tokens.source(first, last)
         stored = _STORE.match(text)
-        for name in sums if stored else ():
+        for name in sorted(sums) if stored else ():
             item = next((it for it in code.visible(first, "float") if it.name == name), None)
             is_read = stored and re.search(rf"\b{name}\b", text[stored.end() :])
             if item is not None and is_read and not item.is_parameter:
