@@ -90,6 +90,7 @@ class ChangeQueue:
         self._left.sort(key=lambda item: -item.worth * self._effects.odds(item.statements))
         together: list[SwitchedChange] = []
         of_plan: list[SourceChange] = []
+        next_time: list[_Waiting] = []
         count = 0
         for item in self._left:
             if max(len(together), len(of_plan)) == self._together:
@@ -99,9 +100,11 @@ class ChangeQueue:
                 of_plan.append(item.change)
             elif item.alternative is None or self._spoils(item):
                 self._alone.append(item.change)
+            elif any(map(item.alternative.crosses, together)):
+                next_time.append(item)
             else:
                 together.append(item.alternative)
-        del self._left[:count]
+        self._left[:count] = next_time
         self._together = min(2 * self._together, MOST_TOGETHER)
         self._of_plan = tuple(of_plan)
         if together:

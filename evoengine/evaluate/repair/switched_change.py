@@ -58,6 +58,16 @@ class SwitchedChange:
         """It and those that are chosen along with it."""
         return (self, *self.others)
 
+    def crosses(self, other: SwitchedChange) -> bool:
+        """Whether a piece of it and one of the other have only a part in common, so that one source
+        cannot have both: neither lies in the other.
+        """
+        return any(
+            one.start < two.start < one.end < two.end or two.start < one.start < two.end < one.end
+            for one in self.pieces
+            for two in other.pieces
+        )
+
 
 def switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:
     """The change as an alternative, in each of its places; None where it cannot be one."""

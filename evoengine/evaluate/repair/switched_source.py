@@ -112,23 +112,22 @@ def _write(
 def _outermost(
     changes: list[tuple[int, SwitchedChange]],
 ) -> list[list[tuple[int, SwitchedChange]]]:
-    """The changes in groups that lie in one another, the outermost first, in order of place."""
+    """The changes in groups that lie in one another, the outermost first, in order of place. Raises
+    ValueError where two have only a part in common, because one of them would be left out unseen.
+    """
     ordered = sorted(changes, key=lambda item: (item[1].start, -item[1].end, item[1].form))
     groups: list[list[tuple[int, SwitchedChange]]] = []
     for item in ordered:
-        if (
-            groups and item[1].start < groups[-1][0][1].end and item[1].end <= groups[-1][0][1].end
-        ) or (
-            groups
-            and (item[1].start, item[1].end)
-            == (
-                groups[-1][0][1].start,
-                groups[-1][0][1].end,
-            )
+        start, end = item[1].start, item[1].end
+        outer = groups[-1][0][1] if groups else None
+        if outer is not None and (
+            (start < outer.end and end <= outer.end) or (start, end) == (outer.start, outer.end)
         ):
             groups[-1].append(item)
-        elif not groups or item[1].start >= groups[-1][0][1].end:
+        elif outer is None or start >= outer.end:
             groups.append([item])
+        else:
+            raise ValueError(f"change {item[0]} and another one have only a part in common")
     return groups
 
 

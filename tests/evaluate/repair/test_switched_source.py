@@ -12,6 +12,7 @@ from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.repair.change_order import header_end, ordered_changes
+from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.repair_job import ChangeCompiler, CompiledChanges
 from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import Form, SwitchedChange, switched
@@ -168,17 +169,47 @@ def test_what_a_reference_stands_for_is_not_copied() -> None:
         assert value is not None and value.form is Form.place
 
 
-def test_alternatives_enclose_one_another_and_never_overlap_in_part() -> None:
-    spans = sorted({(item.start, item.end) for item in switched_changes(candidate())})
-    assert len(spans) > 30
-    for first, last in spans:
-        for begin, end in spans:
-            assert (
-                end <= first
-                or begin >= last
-                or (first <= begin and end <= last)
-                or (begin <= first and last <= end)
-            )
+# Each two neighbours may be in the wrong order, so that two of three statements are alternatives
+# of which each has the middle one.
+IN_ORDER = """
+        const float value = x[size_t(first + warp) * C + c];
+        float a = value, b = value + 1.0f, d = 1.0f;
+        a = b * a - d;
+        b = a * d + b;
+        d = b * a - d;
+        top = fmaxf(top, a + d);
+"""
+
+
+def in_order() -> Candidate:
+    old = "\n        const float value = x[size_t(first + warp) * C + c];\n        top = fmaxf(top, value);\n"
+    return candidate((old, IN_ORDER))
+
+
+def test_changes_that_have_only_a_part_in_common_never_share_a_code() -> None:
+    queue, kernel = ChangeQueue(in_order()), in_order()
+    swaps = 0
+    while (taken := queue.taken()) is not None:
+        if not isinstance(taken, list):
+            continue
+        numbered = [(number, it) for number, item in enumerate(taken, 1) for it in item.pieces]
+        text = switched_source(kernel.source, header_end(kernel), numbered).text
+        assert all(f"evo_is({number})" in text for number, _ in numbered)
+        swaps += sum(item.change.kind == "statements in the wrong order" for item in taken)
+    assert swaps >= 3
+
+
+def test_two_changes_that_have_only_a_part_in_common_are_refused() -> None:
+    kernel = in_order()
+    swaps = [
+        item
+        for item in switched_changes(kernel)
+        if item.change.kind == "statements in the wrong order" and not item.others
+    ]
+    one, other = sorted(swaps, key=lambda item: item.start)[:2]
+    assert one.crosses(other) and other.crosses(one) and not one.crosses(one)
+    with pytest.raises(ValueError, match="only a part in common"):
+        switched_source(kernel.source, header_end(kernel), [(1, one), (2, other)])
 
 
 def test_every_line_of_an_alternative_knows_its_number() -> None:
