@@ -192,6 +192,13 @@ class CheckedRun(Frozen):
         return self.blocks < self.total_blocks
 
 
+class EmulatedWork(Frozen):
+    """The instructions that warps ran in the launches of a call, as an emulator counted them."""
+
+    instructions: int
+    of_longest_warps: int  # of the warp of each launch that ran most
+
+
 class CaseCheck(Frozen):
     """All input sets of one case that were launched."""
 
@@ -201,6 +208,7 @@ class CaseCheck(Frozen):
     sets: tuple[InputSetCheck, ...]
     # of a first verdict on the emulator; of a verdict on a GPU that may give a place
     checked: CheckedRun | None = None
+    work: EmulatedWork | None = None  # of a job that compares one input set, on the emulator
 
     @property
     def worst(self) -> InputSetCheck:

@@ -34,6 +34,20 @@ class LaunchedChanges:
         """The changes with which all of it is right."""
         return [change for change, check in self.checks if check.ok]
 
+    def work_with(self, change: SourceChange) -> float | None:
+        """What the kernel does with a change, in units of what it does without: of all its
+        instructions, or of those of its longest warps, whichever has grown more. None where they
+        were not counted.
+        """
+        before = self.unchanged.work if self.unchanged is not None else None
+        after = next((check.work for item, check in self.checks if item == change), None)
+        if before is None or after is None:
+            return None
+        return max(
+            after.instructions / max(1, before.instructions),
+            after.of_longest_warps / max(1, before.of_longest_warps),
+        )
+
 
 @dataclass(frozen=True)
 class _Waiting:
@@ -147,6 +161,15 @@ class ChangeQueue:
         together = [item for _, item in found if item is not None]
         self._groups += [together] if together else []
         self._alone += [change for change, item in found if item is None]
+
+    def take_parts_first(self, change: SourceChange) -> bool:
+        """Whether changes are left that are a part of one which is right; they are handed out
+        before all others, as one of them may be all that is wrong.
+        """
+        parts = [item.change for item in self._left if item.change.is_part_of(change)]
+        self._left = [item for item in self._left if item.change not in parts]
+        self.again(parts)
+        return bool(parts)
 
     def may_avoid(self, change: SourceChange) -> bool:
         """Whether a change that is right may only keep the mistake from showing."""

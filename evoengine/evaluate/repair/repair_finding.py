@@ -34,12 +34,8 @@ def finding(
     if not found.changes:
         return None
     told = tuple(item.sentence for item in known.diagnoses) if known is not None else ()
-    telling = [
-        item
-        for item in found.changes
-        if item not in found.by_chance and not may_avoid(candidate.source, item, told)
-    ]
-    change, *others = [*telling, *(item for item in found.changes if item not in telling)]
+    telling, hiding = found.likeliest_first(lambda it: may_avoid(candidate.source, it, told))
+    change, *others = [*telling, *hiding]
     old, new = _texts(candidate, change)
     line = change.line(candidate.source)
     more = f" ({len(others)} other change{'s' * (len(others) > 1)} would, too)" if others else ""

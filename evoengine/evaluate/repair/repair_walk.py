@@ -16,7 +16,7 @@ from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.repair.change_judge import ChangeJudge
 from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.changed_launches import ChangedLaunches
-from evoengine.evaluate.repair.found_repairs import FoundRepairs
+from evoengine.evaluate.repair.found_repairs import MUCH_WORK, FoundRepairs
 from evoengine.evaluate.repair.plan_changes import PlanChanges
 from evoengine.evaluate.repair.repair_job import (
     ChangeCompiler,
@@ -36,6 +36,8 @@ MOST_REFUTED = 2
 # time so far, because a second one shows that the first need not be what was meant.
 MORE_SHARE = 0.25
 MORE_S = 3.0  # at most
+# Where the first one is doubtful: a part of it may be enough, or with it the kernel does much more.
+DOUBTFUL_S = 8.0
 # Of a kind, of those that need not be what was meant; a whole verdict takes seconds.
 MOST_ALIKE = 2
 # After a fault a change is launched so many times more: a race shows itself by chance, and a GPU
@@ -161,7 +163,7 @@ class RepairWalk:
             async with self._one_at_a_time:
                 if self.found.changes and self._clock() >= self._ends:
                     break  # a whole verdict takes seconds, and one is enough when time is up
-                await self._verify(change)
+                await self._verify(change, launched.work_with(change))
             if self._refuted >= MOST_REFUTED and self._larger and not self.found.changes:
                 self._take_larger_case()
                 self._queue.again(launched.right_ones[number + 1 :])
@@ -199,7 +201,7 @@ class RepairWalk:
         avoids = len(alike) >= MOST_ALIKE and self._queue.may_avoid(change)
         return avoids or by_chance >= MOST_ALIKE
 
-    async def _verify(self, change: SourceChange) -> None:
+    async def _verify(self, change: SourceChange, work: float | None) -> None:
         if self._is_one_of_many(change):
             return
         try:
@@ -212,10 +214,14 @@ class RepairWalk:
             self._progress(f"note: right on the inputs that were wrong, {why} on others")
             return
         self.found.changes.append(change)
+        if work is not None:
+            self.found.work[change] = work
         if self._queue.may_avoid(change):
             return
         if await self._judge.fails_further(changed):
             self.found.by_chance.append(change)
             return
+        is_doubtful = self._queue.take_parts_first(change) or (work or 1.0) > MUCH_WORK
         now = self._clock()
-        self._ends = min(self._ends, now + min(MORE_S, MORE_SHARE * (now - self._began)))
+        more = DOUBTFUL_S if is_doubtful else min(MORE_S, MORE_SHARE * (now - self._began))
+        self._ends = min(self._ends, now + more)

@@ -31,6 +31,11 @@ class SourceChange:
         """It and those that are made along with it."""
         return (self, *self.others)
 
+    def is_part_of(self, other: SourceChange) -> bool:
+        """Whether the other one does the same, and more at other places."""
+        own, its = ({(it.start, it.end, it.new) for it in one.pieces} for one in (self, other))
+        return own < its
+
     def applied(self, source: str) -> str:
         """The source with the change."""
         for piece in sorted(self.pieces, key=lambda item: (item.start, item.end), reverse=True):

@@ -22,6 +22,8 @@ RESERVED_TOLD = 40.0
 GROUPS_TOLD = 20.0
 # Where groups of warps have barriers of their own, one of them may arrive too early.
 ARRIVAL_TOLD = 40.0
+# Where an access is misaligned, it takes several elements of a row whose length they do not divide.
+ALIGNED_TOLD = 40.0
 # What blocks say to one another, and where they count themselves, where one reads what no other
 # has written, or two write the same.
 ATOMIC_TOLD = 4.0
@@ -47,7 +49,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
         *("bound", "condition", "comparison", "grid", "limit", "mask", "term too many"),
         *("pitch of", "count of", "constant of", "stages of", "end of"),
     ),
-    "misaligned": (),
+    "misaligned": ("whole vectors",),
     "divergent barrier": ("statements", "return", "condition", "moved"),
     "mixed barrier": ("barrier", "number"),
 }
@@ -78,6 +80,7 @@ class ToldFault:
         self._calls = frozenset(self._calling_lines(lines))
         self._arrays = frozenset(_ARRAY.findall(sentence)) - {"shared"}
         self._lacks_barrier = "no __sync" in sentence
+        self._is_misaligned = sentence.startswith("misaligned")
         self._is_beyond_shared = "beyond its end" in sentence and "(shared+" in sentence
         self._has_copies_left = "wait_group between them must be" in sentence
         self._is_between_blocks = " of block " in sentence or "global memory to which" in sentence
@@ -95,6 +98,8 @@ class ToldFault:
         is_of_copies = self._has_copies_left or self._lacks_barrier
         if is_of_copies and kind == "groups of copies by one":
             return GROUPS_TOLD
+        if self._is_misaligned and kind == "whole vectors only":
+            return ALIGNED_TOLD
         if self._lacks_barrier and kind == "arrival before the work":
             return ARRIVAL_TOLD
         if self._lacks_barrier and kind.startswith("other stage"):

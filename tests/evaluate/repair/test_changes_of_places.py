@@ -103,6 +103,10 @@ MISTAKES = [
     ("known constant", "mean *= 1.4247f;", "mean *= 1.4426950408889634f;"),
     ("reciprocal for a float", "const float inverse = 1.0f;", "const float inverse = 1.0f / mean;"),
     ("square of a factor missing", "mean = 0.5f * x[row];", "mean = 0.5f * x[row] * x[row];"),
+    ("whole vectors only",
+     "if (lane + 4 <= C) f(reinterpret_cast<const float4*>(x + row * N + lane));",
+     "if (N % 4 == 0 && lane + 4 <= C) f(reinterpret_cast<const float4*>(x + row * N + lane));"),
+    ("quotient rounded down", "int share = (N - row) / 4;", "int share = (N - row + 3) / 4;"),
 ]  # fmt: skip
 
 
@@ -154,3 +158,9 @@ def test_the_sentence_says_what_it_means(wrong: str, right: str, said: str) -> N
     told = finding(kernel(wrong), FoundRepairs(changes=changes[:1]))
     assert told is not None
     assert said in told.sentence
+
+
+def test_the_share_of_a_range_keeps_its_brackets() -> None:
+    share, place = kernel("int share = (N - row) / 4;"), kernel("int place = (N + lane) / 4;")
+    kinds = [{change.kind for change, _ in ordered_changes(item)} for item in (share, place)]
+    assert "brackets dropped" not in kinds[0] and "brackets dropped" in kinds[1]

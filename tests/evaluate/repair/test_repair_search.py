@@ -262,3 +262,15 @@ def test_a_change_that_may_only_hide_the_mistake_stands_behind_what_the_outputs_
     assert found.forensics is not None
     kinds = [item.kind for item in found.forensics.diagnoses]
     assert len(kinds) == 3 and kinds.index(DiagnosisKind.changed_source) == place
+
+
+def test_changes_that_do_much_more_or_have_another_as_a_part_stand_behind() -> None:
+    small, busy = SourceChange(3, 4, "K", "name"), SourceChange(7, 8, "N", "limit")
+    whole = SourceChange(3, 4, "K", "names", others=(SourceChange(9, 10, "K", "names"),))
+    assert small.is_part_of(whole) and not whole.is_part_of(small) and not busy.is_part_of(whole)
+    found = FoundRepairs([busy, whole, small], work={busy: 1.4, whole: 1.0, small: 1.0})
+    telling, hiding = found.likeliest_first(lambda _: False)
+    assert telling == [small, busy, whole] and not hiding
+    found = FoundRepairs([busy, small], by_chance=[small], work={busy: 1.4, small: 1.0})
+    assert found.likeliest_first(lambda _: False) == ([busy], [small])
+    assert found.likeliest_first(lambda item: item == busy) == ([], [small, busy])

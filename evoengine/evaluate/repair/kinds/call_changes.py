@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -145,7 +146,19 @@ def _moved_bracket(code: KernelCode, opening: int) -> Iterator[SourceChange]:
             yield code.replaced(opening, closing, f"({left}) {rest}", "bracket moved")
     if tokens.kind(opening - 1) != "name" and tokens.text(opening - 1) != ">":
         inside = tokens.source(opening + 1, closing - 1) if closing > opening + 1 else ""
-        yield code.replaced(opening, closing, inside, "brackets dropped")
+        if not _is_share(code, closing, inside):
+            yield code.replaced(opening, closing, inside, "brackets dropped")
+
+
+def _is_share(code: KernelCode, closing: int, inside: str) -> bool:
+    """Whether brackets hold a difference of two names that is divided by a whole number: the share
+    of a range. `end - begin / PARTS` is never meant.
+    """
+    tokens, place = code.tokens, closing + 2
+    is_divided = tokens.text(closing + 1) in ("/", "%") and tokens.kind(place) in ("name", "number")
+    by = code.names.at(place) if tokens.kind(place) == "name" else None
+    is_whole = tokens.text(place).isdigit() if by is None else by.sort == "int"
+    return is_divided and is_whole and re.fullmatch(r"\w+ - \w+", inside) is not None
 
 
 def _moved_brackets_of_sums(code: KernelCode) -> Iterator[SourceChange]:

@@ -14,6 +14,11 @@ _CODES = re.compile(r"char|int8|codes|quant|nibble", re.IGNORECASE)
 # least and largest codes of 8 and 4 bits
 _CODE_RANGES = ((-128, 127), (-127, 127), (0, 255), (-8, 7), (0, 15))
 _MOST_CONDITIONS = 10  # of a kernel
+_VECTORS = (2, 4, 8, 16)  # elements
+_AS_VECTOR = re.compile(
+    r"reinterpret_cast|\b(?:u?int|float|double|half|__half|ushort|uchar)[248]\b"
+)
+_NEAREST = 60  # tokens behind a condition
 
 _STORE = re.compile(r"atomicAdd\(|[\w.\[\]() *+]*\] = ")
 
@@ -48,13 +53,30 @@ def _conditional(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _whole_vectors(code: KernelCode) -> Iterator[SourceChange]:
-    """`n + 1 < N` made `N % 2 == 0 && n + 1 < N`: two at once only where a row has whole pairs."""
+    """`n + 1 < N` made `N % 2 == 0 && n + 1 < N`: two at once only where a row has whole pairs.
+    `n + 8 <= end` made `pitch % 8 == 0 && n + 8 <= end`, for each size that the function multiplies
+    by, where what follows reads or writes vectors.
+    """
     tokens = code.tokens
     for first, last in code.conditions:
         condition = tokens.source(first, last)
-        for found in re.finditer(r"\+ ([137]) < (\w+)", condition):
-            new = f"{found[2]} % {int(found[1]) + 1} == 0 && {condition}"
-            yield code.replaced(first, last, new, "whole vectors only")
+        for found in re.finditer(r"\+ (\d+) (<=?) (\w+)", condition):
+            count = int(found[1]) + (found[2] == "<")
+            if count not in _VECTORS:
+                continue
+            behind = tokens.source(last, min(last + _NEAREST, len(tokens) - 1))
+            sizes = _pitches(code, first) if _AS_VECTOR.search(behind) else []
+            for size in dict.fromkeys((found[3], *sizes)):
+                new = f"{size} % {count} == 0 && {condition}"
+                yield code.replaced(first, last, new, "whole vectors only")
+
+
+def _pitches(code: KernelCode, place: int) -> list[str]:
+    """The sizes by which the function that a token stands in multiplies, of those it is given."""
+    given = [item.name for item in code.visible(place, "int") if item.is_parameter]
+    opening = code.function_of(place)
+    text = code.tokens.source(opening, code.tokens.partners.get(opening, place))
+    return [name for name in given if re.search(rf"\* *{name}\b", text)]
 
 
 def _counts(code: KernelCode) -> Iterator[SourceChange]:

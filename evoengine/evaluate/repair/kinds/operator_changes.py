@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.expression_extents import ASSIGNMENTS
@@ -37,6 +38,10 @@ _ASSIGNED = {
     "*=": ("/=", "=", "+="),
     "/=": ("*=", "="),
 }
+# what needs no brackets as a summand
+_TERM = r"[\w.:]+(?:\([^()]*\)|\[[^\[\]]*\])?"
+_SUM = re.compile(rf"{_TERM}(?: [-+*] {_TERM})*")
+_BRACKETED = re.compile(r"\([^()]*\)")
 _SLIGHT = {("<", "<="), ("<=", "<"), (">", ">="), (">=", ">")}
 _MOST_SIZES = 8  # in place of a tile's length, the last declared first
 
@@ -105,9 +110,18 @@ def _whole_tiles(code: KernelCode) -> Iterator[SourceChange]:
                         new = f"{variable} < {tokens.source(*right)}"
                         yield code.replaced(left[0], right[1], new, "bound of whole tiles")
         elif text == "/" and left[0] <= left[1] and right[0] <= right[1]:
-            above, below = tokens.source(*left), tokens.source(*right)
-            new = f"(({above}) + ({below}) - 1) / {below}"
+            new = _rounded_up(tokens.source(*left), tokens.source(*right))
             yield code.replaced(left[0], right[1], new, "quotient rounded down")
+
+
+def _rounded_up(above: str, below: str) -> str:
+    """`(a - b + N - 1) / N` for `(a - b) / N`."""
+    bare = above[1:-1] if _BRACKETED.fullmatch(above) else above
+    summed = bare if _SUM.fullmatch(bare) else f"({bare})"
+    if below.isdigit():
+        return f"({summed} + {int(below) - 1}) / {below}"
+    is_whole = _BRACKETED.fullmatch(below) or _SUM.fullmatch(below)
+    return f"({summed} + {below if is_whole else f'({below})'} - 1) / {below}"
 
 
 def _by_one(code: KernelCode) -> Iterator[SourceChange]:

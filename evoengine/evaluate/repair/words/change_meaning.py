@@ -107,11 +107,13 @@ def _plan_value(text: ChangedText) -> str:
 
 def _whole_tiles(text: ChangedText) -> str:
     what = "left out"
+    is_quotient = text.change.kind == "quotient rounded down"
+    rounded = "the quotient is rounded down and must be rounded up: " if is_quotient else ""
     if text.place.in_condition and not text.place.loop_variable:
         what = "left out, so that the last rows or columns are never written or read"
     return (
-        "only whole tiles are taken: the last, incomplete tile (the tail) is"
-        f" {what}, in {text.where}"
+        f"{rounded}only whole tiles are taken: the last, incomplete tile (the tail) is {what},"
+        f" in {text.where}"
     )
 
 

@@ -131,7 +131,11 @@ class EmulatedBackend:
             self._instructions[plan.case] = self._busiest[plan.case].instructions
         checks = tuple(item.check for item in found)
         return CaseCheck(
-            case=plan.case, hidden=plan.hidden, ok=all(item.ok for item in checks), sets=checks
+            case=plan.case,
+            hidden=plan.hidden,
+            ok=all(item.ok for item in checks),
+            sets=checks,
+            work=self._busiest[plan.case].work if is_changed else None,
         )
 
     def _rounds_of_changed(self, case: str) -> int | None:

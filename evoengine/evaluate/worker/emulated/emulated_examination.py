@@ -26,7 +26,7 @@ from evoengine.evaluate.worker.emulated.secret_sets import SecretSet
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
 from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall, plainness
-from evoengine.records import InputSetCheck
+from evoengine.records import EmulatedWork, InputSetCheck
 from evoengine.task.schema import Task
 
 # NaN in every floating type and -1 in integers; a large number or NaN, and large integers.
@@ -47,6 +47,12 @@ class ExaminedSet:
     def instructions(self) -> int:
         """The instructions that warps ran in its launches."""
         return sum(instructions_of(report) for report in self.reports)
+
+    @property
+    def work(self) -> EmulatedWork:
+        """The same, and of the warps that ran most."""
+        longest = (int(report.warp_work.max(initial=0)) for report in self.reports)
+        return EmulatedWork(instructions=self.instructions, of_longest_warps=sum(longest))
 
 
 class EmulatedExamination:
