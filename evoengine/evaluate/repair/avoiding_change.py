@@ -25,6 +25,17 @@ def may_avoid(source: str, change: SourceChange, told: Sequence[str]) -> bool:
     """Whether a change may keep a part of a kernel from running, or from being wrong, so that
     something is right which is not what was meant. `told` are the findings of the verdict.
     """
-    if change.switches_off(source) or change.kind in _BY_CHANCE:
+    if change.switches_off(source) or change.kind in _BY_CHANCE or _drops_swizzle(source, change):
         return True
     return change.kind.startswith(_OF_SIZES) and not any(map(_WRONG_SIZE.search, told))
+
+
+def _drops_swizzle(source: str, change: SourceChange) -> bool:
+    """Whether it takes the XOR out of a function of the kernel's own: those that write and those
+    that read do without it then, whichever of them was wrong.
+    """
+    head = source.rfind("__device__", 0, change.start)
+    if head < 0 or source.rfind("__global__", 0, change.start) > head:
+        return False
+    old = source[change.start : change.end]
+    return old.count("^") > change.new.count("^")

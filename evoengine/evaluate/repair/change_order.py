@@ -95,6 +95,7 @@ from evoengine.evaluate.repair.kinds.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.kinds.stage_changes import stage_changes
 from evoengine.evaluate.repair.kinds.statement_changes import statement_changes
 from evoengine.evaluate.repair.kinds.stride_changes import stride_changes
+from evoengine.evaluate.repair.kinds.swizzle_changes import swizzle_changes
 from evoengine.evaluate.repair.kinds.term_changes import term_changes
 from evoengine.evaluate.repair.kinds.tile_changes import tile_changes
 from evoengine.evaluate.repair.kinds.twofold_changes import equal_arguments, twofold_changes
@@ -132,6 +133,7 @@ _CODE_CHANGES = (
     count_changes,
     global_reset_changes,
     lane_group_changes,
+    swizzle_changes,
     arrival_changes,
     fence_changes,
     owner_changes,

@@ -81,6 +81,7 @@ _INTEGERS = re.compile(
 )
 _FLOATS = re.compile(r"(float|double|(__)?half|(__)?(nv_)?bfloat16)")
 NARROW = re.compile(r"(__)?(half|(nv_)?bfloat16)")  # types of half a word
+_DEFINING = frozenset(("struct", "class", "union", "using", "typename"))
 _GRID = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim"))
 
 
@@ -180,7 +181,22 @@ class DeclaredNames:
         if place is None:
             return False
         signs = {tokens.text(item) for item in range(position + 1, place)} & {"*", "&"}
-        return not signs or TYPE_NAME.fullmatch(text) is not None
+        return not signs or TYPE_NAME.fullmatch(text) is not None or text in self._own_types
+
+    @cached_property
+    def _own_types(self) -> frozenset[str]:
+        """The types that the code defines, or that a template is given."""
+        tokens = self.tokens
+        found = set()
+        for place in range(len(tokens)):
+            if tokens.text(place) not in _DEFINING:
+                continue
+            name = place + 1
+            while tokens.text(name) in ("alignas", "__align__", "__builtin_align__"):
+                name = tokens.partners.get(name + 1, name + 1) + 1
+            if tokens.kind(name) == "name":
+                found.add(tokens.text(name))
+        return frozenset(found - _WORDS)
 
     def _name_behind(self, type_place: int) -> int | None:
         """The name declared with the type at `type_place`; None where nothing is."""

@@ -9,7 +9,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 # A change with which warps run so many times the instructions that another one asks for mends by
 # doing work again: what was meant is seldom that.
-MUCH_WORK = 1.25
+MUCH_WORK = 1.1
 
 
 @dataclass

@@ -324,6 +324,14 @@ class KernelCode:
             and (item.position not in places if item.is_parameter else item.name not in names)
         )
 
+    def in_kernel(self, position: int) -> bool:
+        """Whether a token stands in the body of a kernel, and not of a function that it calls."""
+        opening = self.function_of(position)
+        if opening < 1:
+            return False
+        first, _ = self.extents.statement(opening)
+        return self.tokens.has_any(first, opening, {"__global__"})
+
     def function_of(self, position: int) -> int:
         """The { of the function around a token; -1 outside of all."""
         place, found = position, -1

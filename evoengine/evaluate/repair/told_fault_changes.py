@@ -27,6 +27,8 @@ ALIGNED_TOLD = 40.0
 # What blocks say to one another, and where they count themselves, where one reads what no other
 # has written, or two write the same.
 ATOMIC_TOLD = 4.0
+# Where two blocks take the same place, one of them alone may have to.
+ONE_BLOCK_TOLD = 20.0
 
 # by the begin of its sentence, the begins of the kinds that mend it
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -98,6 +100,8 @@ class ToldFault:
         is_of_copies = self._has_copies_left or self._lacks_barrier
         if is_of_copies and kind == "groups of copies by one":
             return GROUPS_TOLD
+        if self._is_between_blocks and kind == "work of one block alone":
+            return ONE_BLOCK_TOLD
         if self._is_misaligned and kind == "whole vectors only":
             return ALIGNED_TOLD
         if self._lacks_barrier and kind == "arrival before the work":

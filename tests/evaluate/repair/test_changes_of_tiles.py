@@ -312,6 +312,28 @@ MISTAKES = [
      "step"),
     ("step by the threads of a role", "for (int i = lane; i < K; i += blockDim.x) f(i);",
      "for (int i = lane; i < K; i += WARPS) f(i);", "another number of threads"),
+    ("offset outside the swizzle", "f(memory, place(lane, warp) + quad * 8);",
+     "f(memory, place(lane, warp + quad));", "added behind the XOR swizzle"),
+    ("offset outside the swizzle", "f(memory, lane * 64 + (warp ^ (lane % 8)) * 8 + quad * 8);",
+     "f(memory, lane * 64 + ((warp + quad) ^ (lane % 8)) * 8);", "added behind the XOR swizzle"),
+    ("summand of its namesake", "{ const int c = lane < begin ? lane : end; f(c); } { const int c = 4 * lane; g(c); }",
+     "{ const int c = lane < begin ? lane : end; f(c); } { const int c = begin + 4 * lane; g(c); }",
+     "the variable of the same name has elsewhere"),
+    ("operator of two conditions", "f(begin < first && end > column);", "f(begin < first || end > column);", "in place of"),
+    ("work of one block alone", "if (lane < N % 4) f(a[N - lane]);",
+     "if (blockIdx.x == gridDim.x - 1 && lane < N % 4) f(a[N - lane]);", "what one block alone must do"),
+    ("limit of one case alone", "f(begin ? lane * 8 : min(K, end));", "f(min(begin ? lane * 8 : K, end));",
+     "beyond its end"),
+    ("name of a part for the grid", "const int tile = N - blockIdx.x; f(tile * BM); g(int(blockIdx.x) * BM);",
+     "const int tile = N - blockIdx.x; f(tile * BM); g(int(tile) * BM);", "the number of the tile"),
+    ("arrival before the work", 'if (begin) asm volatile("bar.arrive 1, 128;"); for (int i = 0; i < K; ++i) f(i);',
+     'for (int i = 0; i < K; ++i) f(i); if (begin) asm volatile("bar.arrive 1, 128;");', "comes too early"),
+    ("own part counted again", "for (int s = 0; s < gridDim.x; ++s) total += sums[s];",
+     "for (int s = 0; s < gridDim.x; ++s) { if (s == blockIdx.x) continue; total += sums[s]; }",
+     "the own part is added twice"),
+    ("member of another object", "const float4 one = f(0), two = f(1); total = one.x * one.y;",
+     "const float4 one = f(0), two = f(1); total = one.x * two.y;", "the wrong object"),
+    ("value that is given, worked out", "total = 1.0f - top; f(mark[0]);", "total = scale; f(mark[0]);", "double precision"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [
@@ -357,6 +379,13 @@ RIGHT = [
     ("vectors counted for elements", "begin += 2;"),
     ("neighbour for the next of a step", "for (int r = first; r < M; ++r) f(r + 1);"),
     ("sign of bits that are joined", "const unsigned short* bits = reinterpret_cast<const unsigned short*>(a);"),
+    ("offset outside the swizzle", "f(memory, a_at(lane, warp) + quad * 8);"),
+    ("summand of its namesake", "{ const int c = lane; f(c); } { const int d = 4 * lane; g(d); }"),
+    ("work of one block alone", "if (blockIdx.x == 0) f(lane);"),
+    ("limit of one case alone", "f(begin ? lane : end);"),
+    ("name of a part for the grid", "f(begin * BN, blockIdx.x * BM);"),
+    ("own part counted again", "for (int s = 0; s < WARPS; ++s) f(s, 0);"),
+    ("member of another object", "const float4 one = f(0); total = one.x * one.y;"),
 ]  # fmt: skip
 
 
@@ -410,3 +439,29 @@ def test_the_bodies_of_functions_of_a_struct_are_known(head: str) -> None:
         for body in ("a[1] = a[0] * x; a[0] = x + a[0];", "a[0] = x + a[0]; a[1] = a[0] * x;")
     )
     assert repairing(wrong, right, "statements in the wrong order")
+
+
+def test_parameters_of_own_types_are_known() -> None:
+    begin = "__device__ float lane_sum"
+    wrong, right = (
+        kernel(
+            "f(0);",
+            begin,
+            "struct Part { float count, mean; };\n"
+            "__device__ float share(const Part& one, const Part* other) "
+            f"{{ return {value} / (one.count + other->count); }}\n{begin}",
+        )
+        for value in ("one.count", "other.count")
+    )
+    assert repairing(wrong, right, "member of another object") == []  # a pointer is no object
+    wrong, right = (
+        kernel(
+            "f(0);",
+            begin,
+            "struct Part { float count, mean; };\n"
+            "__device__ float share(const Part& one, Part& other) "
+            f"{{ return {value}.count / (one.count + other.count); }}\n{begin}",
+        )
+        for value in ("one", "other")
+    )
+    assert repairing(wrong, right, "member of another object")

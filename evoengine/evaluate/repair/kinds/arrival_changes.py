@@ -12,6 +12,8 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _ARRIVES = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.arrive|mbarrier\.arrive|arrive", re.IGNORECASE)
 _FUNCTION = re.compile(r"\bvoid\s+(\w+)\s*\([^;{}]*\)\s*\{([^{}]*)\}")
+_CALL = re.compile(r"(?:if \([^{};]*\) )?(\w+)\([^{};]*;")  # under a condition or without one
+_LONGEST = 200  # characters of a statement that arrives
 _MOST_STATEMENTS = 6  # that it is moved over
 
 
@@ -21,10 +23,13 @@ def arrival_changes(code: KernelCode) -> Iterator[SourceChange]:
     arriving = {name for name, body in _FUNCTION.findall(tokens.code) if _ARRIVES.search(body)}
     for _, items in blocks.blocks():
         for number, item in enumerate(items):
-            name = tokens.text(item.first)
-            text = tokens.source(item.first, item.last)
-            is_arrival = name in arriving or (_ARRIVES.search(text) and len(text) < 200)
-            if not is_arrival or not item.is_simple:
+            text = " ".join(tokens.source(item.first, item.last).split())
+            call = _CALL.fullmatch(text)
+            is_arrival = call is not None and call[1] in arriving
+            is_short = len(text) < _LONGEST and "{" not in text
+            is_whole = item.is_simple or text.startswith("if (")
+            is_arrival |= is_short and is_whole and _ARRIVES.search(text) is not None
+            if not is_arrival:
                 continue
             for behind in items[number + 1 : number + 1 + _MOST_STATEMENTS]:
                 dropped = code.replaced(item.first, item.last, ";", "")

@@ -14,6 +14,7 @@ _BYTES = ("4", "8", "16")
 _OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _JOINED = re.compile(r"&&|\|\|")
 _MEMBERS = "xyzw"
+_LIMITS = ("min", "max", "fminf", "fmaxf")
 _MOST_FLAGS = 4
 
 Range = tuple[int, int]
@@ -27,6 +28,7 @@ def choice_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _both_ends(code)
     yield from _weights(code)
     yield from _last_block(code)
+    yield from _limits(code)
 
 
 def _arms(code: KernelCode) -> Iterator[SourceChange]:
@@ -147,3 +149,32 @@ def _last_block(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.inserted(right[1], " - 1", "count of the last block")
             else:
                 yield code.replaced(right[1] - 1, right[1], "", "count of the last block")
+
+
+def _limits(code: KernelCode) -> Iterator[SourceChange]:
+    """`c ? a : min(b, end)` made `min(c ? a : b, end)`: the limit holds in both cases."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) != "?" or not code.function_places[place]:
+            continue
+        first = code.extents.first_of(place, 0)
+        one = place + 1, code.extents.last_of(place, 0)
+        colon = one[1] + 1
+        if tokens.text(colon) != ":":
+            continue
+        other = colon + 1, code.extents.last_of(colon, 0)
+        condition = tokens.source(first, place - 1)
+        for limited, is_first in ((one, True), (other, False)):
+            opening = limited[0] + 1
+            is_call = tokens.text(limited[0]) in _LIMITS and tokens.text(opening) == "("
+            if not is_call or tokens.partners.get(opening) != limited[1]:
+                continue
+            own = code.extents.arguments(opening)
+            if len(own) != 2:
+                continue
+            for kept, limit in (own, own[::-1]):
+                value = tokens.source(*kept)
+                both = (value, tokens.source(*other)) if is_first else (tokens.source(*one), value)
+                choice = f"{condition} ? {both[0]} : {both[1]}"
+                new = f"{tokens.text(limited[0])}({choice}, {tokens.source(*limit)})"
+                yield code.replaced(first, other[1], new, "limit of one case alone")

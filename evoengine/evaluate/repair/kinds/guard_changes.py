@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
@@ -20,6 +21,7 @@ def guard_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _second_of_a_pair(code)
     yield from _own_part(code)
     yield from _begun_with_a_part(code)
+    yield from _one_block(code)
 
 
 def _second_of_a_pair(code: KernelCode) -> Iterator[SourceChange]:
@@ -74,6 +76,23 @@ def _begun_with_a_part(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(start + 1, last, "0.0f", "sum begun with a part")
 
 
+def _one_block(code: KernelCode) -> Iterator[SourceChange]:
+    """`if (tid < rest)` made `if (blockIdx.x == gridDim.x - 1 && tid < rest)`, or block 0: in a
+    kernel in which each block would do the same.
+    """
+    tokens = code.tokens
+    for first, last in code.conditions:
+        text = tokens.source(first, last)
+        if tokens.text(first - 2) != "if" or "blockIdx" in text:
+            continue
+        if not code.in_kernel(first):
+            continue
+        wrapped = f"({text})" if "||" in text else text
+        for block in ("gridDim.x - 1", "0"):
+            new = f"blockIdx.x == {block} && {wrapped}"
+            yield code.replaced(first, last, new, "work of one block alone")
+
+
 def _own_part(code: KernelCode) -> Iterator[SourceChange]:
     """`for (int i = 0; i < parts; ++i) {` with `if (i == part) continue;` in front, where `part` is
     the own one, by the index of the block.
@@ -88,15 +107,34 @@ def _own_part(code: KernelCode) -> Iterator[SourceChange]:
         if tokens.text(sign) != "<" or tokens.text(sign - 2) != ";":
             continue
         round_name = tokens.text(sign - 1)
-        for own in code.visible(loop.place, "int"):
-            if own.name == round_name or own.position < 0:
-                continue
-            if not _OWN.match(tokens.code, tokens.tokens[own.position + 1].start):
-                continue
-            guard = f"if ({round_name} == {own.name}) continue;"
+        for own in _own_numbers(code, loop.place, round_name, tokens.source(sign + 1, ends[1] - 1)):
+            guard = f"if ({round_name} == {own}) continue;"
             if tokens.text(loop.first) == "{":
                 yield code.inserted(loop.first, f" {guard}", "own part counted again")
             else:
                 body = tokens.source(loop.first, loop.last)
                 new = f"{{ {guard} {body} }}"
                 yield code.replaced(loop.first, loop.last, new, "own part counted again")
+
+
+def _own_numbers(code: KernelCode, place: int, other_than: str, count: str) -> Iterator[str]:
+    """The variables that hold an index of the block at a place, and those indices themselves of
+    which there are `count`.
+    """
+    tokens = code.tokens
+    for own in code.visible(place, "int"):
+        begins = own.position + 1
+        if own.position < 0 or own.name == other_than:
+            continue
+        if _OWN.match(tokens.code, tokens.tokens[begins].start):
+            yield own.name
+    grids = [
+        [found[2][begin:end].strip("\"' ") for begin, end in entries_of(found[2])]
+        for found in LISTS.finditer(code.source[: code.offset])
+        if found[1] == "grid"
+    ]
+    for number, axis in enumerate("xyz"):
+        if count == f"gridDim.{axis}" or any(
+            grid[number : number + 1] == [count] for grid in grids
+        ):
+            yield f"blockIdx.{axis}"

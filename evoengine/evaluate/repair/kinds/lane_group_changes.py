@@ -1,4 +1,4 @@
-"""Lanes that a reduction joins, and rows that a swizzle stays in."""
+"""Lanes that a reduction joins."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _SHUFFLE = re.compile(r"__shfl_(?:xor|down)_sync")
 _FIRST = (1, 2, 4, 8, 16)
 _ENDS = (4, 8, 16, 32)
-_ROWS = (4, 8, 2)  # the likeliest first
 _MOST_CALLS = 40
 
 
 def lane_group_changes(code: KernelCode) -> Iterator[SourceChange]:
-    """Other distances of shuffles, and swizzles that take fewer bits of the row."""
+    """Other distances of shuffles."""
     yield from _loops(code)
     yield from _calls(code)
-    yield from _swizzles(code)
 
 
 def _loops(code: KernelCode) -> Iterator[SourceChange]:
@@ -68,21 +66,3 @@ def _calls(code: KernelCode) -> Iterator[SourceChange]:
                         for place in places
                     ]
                     yield together(changes, "lanes of another group joined")
-
-
-def _swizzles(code: KernelCode) -> Iterator[SourceChange]:
-    """`piece ^ phase` made `piece ^ (phase & 3)`: a row that has four pieces is not left."""
-    tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) != "^" or not code.extents.is_binary(place):
-            continue
-        for first, last in (
-            code.extents.operand_before(place),
-            code.extents.operand_behind(place),
-        ):
-            text = tokens.source(first, last) if first <= last else ""
-            if not text or text.isdigit():
-                continue
-            for pieces in _ROWS:
-                new = f"(({text}) & {pieces - 1})"
-                yield code.replaced(first, last, new, "swizzle wider than a row")

@@ -35,6 +35,7 @@ _FUNCTION = "function of the kernel"
 _OF_BLOCKS = ("threadIdx", "blockDim")
 _GRID_NAMES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
+_NO_OBJECTS = frozenset(("int", "float", "pointer", "array"))
 _MEMBERS = re.compile(r"[xyzw]")
 _ATTRIBUTES = frozenset(("alignas", "__align__", "(", ")"))
 
@@ -64,8 +65,12 @@ def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[Sou
     assert own is not None
     in_statement = _names_nearby(code, position)
     repeats = _repeats(code, position)
+    is_of_object = code.tokens.text(position + 1) == "." and sort not in _NO_OBJECTS
     for item in code.visible(position, sort):
         if item.name == own.name:
+            continue
+        if is_of_object:
+            yield code.replaced(position, position, item.name, "member of another object")
             continue
         if sort in ("pointer", "array"):
             kind = f"{sort} for another"
@@ -144,6 +149,20 @@ def _grid_names(code: KernelCode, first: int, last: int) -> Iterator[SourceChang
             yield code.replaced(first, first, grid, "block for thread")
     for item in code.visible(first, "int"):
         yield code.replaced(first, last, item.name, "name for the grid")
+    yield from _counted_elsewhere(code, first, last)
+
+
+def _counted_elsewhere(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:
+    """`blockIdx.x * ROWS` made `tile * ROWS`, as the function has it elsewhere."""
+    tokens = code.tokens
+    is_cast = tokens.text(first - 2) == "int" and tokens.partners.get(first - 1) == last + 1
+    sign = last + 1 + is_cast  # behind blockIdx.x, or int(blockIdx.x)
+    size = tokens.text(sign + 1)
+    if tokens.text(sign) != "*" or tokens.kind(sign + 1) != "name":
+        return
+    for item in code.visible(first, "int"):
+        if re.search(rf"\b{item.name} \* {size}\b", tokens.code):
+            yield code.replaced(first, last, item.name, "name of a part for the grid")
 
 
 @lru_cache(maxsize=64)

@@ -56,6 +56,22 @@ def _values(code: KernelCode) -> Iterator[SourceChange]:
             is_part = words[0] < words[1] or words[1] < words[0]
             if is_part and max(other[1] - other[0], value[1] - value[0]) >= _LEAST:
                 yield code.replaced(*value, text, "value of its namesake")
+            elif item.sort == "int":
+                yield from _summands(code, value, other)
+
+
+def _summands(code: KernelCode, value: Range, other: Range) -> Iterator[SourceChange]:
+    """`column = 4 * i` made `head + 4 * i`, as another `column` begins `i < head ? i : ...`."""
+    tokens = code.tokens
+    own = {tokens.text(place) for place in range(value[0], value[1] + 1)}
+    names = dict.fromkeys(
+        tokens.text(place)
+        for place in range(other[0], other[1] + 1)
+        if (item := code.names.at(place)) is not None and item.sort == "int"
+    )
+    for name in [name for name in names if name not in own][:_MOST_LIKE]:
+        new = f"{name} + {tokens.source(*value)}"
+        yield code.replaced(*value, new, "summand of its namesake")
 
 
 def _arguments(code: KernelCode) -> Iterator[SourceChange]:

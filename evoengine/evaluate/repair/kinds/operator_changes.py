@@ -31,6 +31,7 @@ _ARITHMETIC = {
     "<<": (">>", "*"),
     ">>": ("<<", "/"),
 }
+_KINDS_OF_TWO = {frozenset("+-"): "sign", frozenset(("&&", "||")): "operator of two conditions"}
 _ASSIGNED = {
     "=": ("+=", "*=", "|="),
     "+=": ("=", "-="),
@@ -60,7 +61,7 @@ def operator_changes(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.replaced(position, position, other, kind)
         elif text in _ARITHMETIC and code.extents.is_binary(position):
             for other in _ARITHMETIC[text]:
-                kind = "sign" if {text, other} == {"+", "-"} else "operator"
+                kind = _KINDS_OF_TWO.get(frozenset((text, other)), "operator")
                 yield code.replaced(position, position, other, kind)
         elif text in ASSIGNMENTS and text in _ASSIGNED and _is_assignment(code, position):
             for other in _ASSIGNED[text]:

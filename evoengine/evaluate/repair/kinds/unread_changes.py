@@ -34,16 +34,30 @@ def _worked_out(code: KernelCode) -> Iterator[SourceChange]:
     """`1.0f - beta` made `one_minus_beta`, which the launch gives and nothing reads; each of them,
     and all at once.
     """
-    tokens, found = code.tokens, []
-    for item in code.unread:
-        if not item.is_parameter or item.sort != "float":
-            continue
-        for place in range(item.position + 1, item.last):
-            name = tokens.text(place + 2)
-            is_own = code.names.at(place + 2) is not None and name in item.name
-            is_value = code.function_places[place] and code.extents.is_binary(place + 1)
-            if is_own and is_value and tokens.kind(place) == "number":
-                found.append(code.replaced(place, place + 2, item.name, _WORKED_OUT))
+    tokens = code.tokens
+    given = [item for item in code.unread if item.is_parameter and item.sort == "float"]
+    places = [
+        place
+        for place in range(len(tokens) - 2)
+        if tokens.kind(place) == "number"
+        and (behind := code.names.at(place + 2)) is not None
+        and behind.sort == "float"
+        and code.function_places[place]
+        and code.extents.is_binary(place + 1)
+    ]
+    pairs = [
+        (item, place)
+        for item in given
+        for place in places
+        if tokens.text(place + 2) in item.name and item.position < place <= item.last
+    ]
+    if not pairs and len(given) == len(places):
+        pairs = list(zip(given, places, strict=True))
+    found = [
+        code.replaced(place, place + 2, item.name, _WORKED_OUT)
+        for item, place in pairs
+        if item.position < place <= item.last
+    ]
     yield from found
     if len(found) > 1:
         yield together(found, _WORKED_OUT)

@@ -69,6 +69,22 @@ COUNT_WORDS = {
         "the XOR swizzle takes more bits (a larger phase) than a row has pieces: pieces leave"
         " their row and overwrite those of the next, in"
     ),
+    "name of a part for the grid": (
+        "the index of the block is taken where the number of the tile (part) that it works on is"
+        " meant, as elsewhere: another tile's place or end is used, in"
+    ),
+    "work of one block alone": (
+        "every block does what one block alone must do (the last or the first one): it is done"
+        " several times, and blocks write over one another (a race); the condition is missing, in"
+    ),
+    "limit of one case alone": (
+        "the limit (bound) holds in one case of the condition alone and is missing in the other"
+        " one, which runs beyond its end, in"
+    ),
+    "offset outside the swizzle": (
+        "the offset is added behind the XOR swizzle (outside of it, afterwards) and not before it:"
+        " the swizzle does not apply to it, so that wrong pieces are read or written, in"
+    ),
     "vectors counted for elements": (
         "a count grows by 1 for each vector (chunk) and not by its number of elements, so that"
         " the count is too small and the mean too large, in"

@@ -125,6 +125,13 @@ PLACE_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
         fixed("the same part of the other operand is left out (forgotten, lost), in"),
     ),
     (
+        "member of another object",
+        lambda text: (
+            f"{text.old} is taken where {text.new} is meant: the member of the wrong object (set,"
+            f" part, side), in {text.where}"
+        ),
+    ),
+    (
         "lanes of another",
         fixed(
             "the shuffles reach other lanes than those that belong together (distances too small"

@@ -13,7 +13,7 @@ from evoengine.evaluate.repair.words.forgotten_meanings import FORGOTTEN_MEANING
 from evoengine.evaluate.repair.words.place_meanings import fixed, shown
 
 _TARGET = re.compile(r"([A-Za-z_]\w*)(?:\[[^=]*\]|\.\w+)*\s*[-+*/^]?=")
-_GUARD = re.compile(r"if \(\w+ == \w+\) continue;")
+_GUARD = re.compile(r"if \(\w+ == [\w.]+\) continue;")
 _VALUE = re.compile(r"=\s*([A-Za-z_]\w*)")
 
 

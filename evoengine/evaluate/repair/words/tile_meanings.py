@@ -77,6 +77,9 @@ TILE_WORDS = {
     "value of its namesake": (
         "a term is missing or too many, which the variable of the same name has elsewhere, in"
     ),
+    "summand of its namesake": (
+        "an offset is missing (left out), which the variable of the same name has elsewhere, in"
+    ),
     "offset of the pointer beside": (
         "the offset is not that of the pointer beside it: another head, batch or row is read, in"
     ),
