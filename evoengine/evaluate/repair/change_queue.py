@@ -11,7 +11,7 @@ from evoengine.evaluate.repair.change_effects import ChangeEffects
 from evoengine.evaluate.repair.change_order import header_end, kernel_code, ordered_changes
 from evoengine.evaluate.repair.plan_changes import PlanChanges, is_of_plan
 from evoengine.evaluate.repair.source_change import SourceChange
-from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
+from evoengine.evaluate.repair.switched_change import SwitchedChange, switched, that_fit
 from evoengine.evaluate.repair.told_changes import told_by
 from evoengine.records import CaseCheck
 
@@ -158,9 +158,9 @@ class ChangeQueue:
     def again(self, changes: Sequence[SourceChange]) -> None:
         """Hands `changes` out once more, before all others."""
         found = [(change, switched(self._code, change)) for change in changes]
-        together = [item for _, item in found if item is not None]
+        together, others = that_fit([item for _, item in found if item is not None])
         self._groups += [together] if together else []
-        self._alone += [change for change, item in found if item is None]
+        self._alone += [change for change, item in found if item is None or item in others]
 
     def take_parts_first(self, change: SourceChange) -> bool:
         """Whether changes are left that are a part of one which is right; they are handed out

@@ -8,6 +8,7 @@ arguments of templates, types, constants) cannot be switched; but a wait for cop
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -67,6 +68,17 @@ class SwitchedChange:
             for one in self.pieces
             for two in other.pieces
         )
+
+
+def that_fit(
+    changes: Sequence[SwitchedChange],
+) -> tuple[list[SwitchedChange], list[SwitchedChange]]:
+    """Those of `changes` that can share a code, the first ones first, and the others."""
+    fitting: list[SwitchedChange] = []
+    others: list[SwitchedChange] = []
+    for item in changes:
+        (others if any(map(item.crosses, fitting)) else fitting).append(item)
+    return fitting, others
 
 
 def switched(code: KernelCode, change: SourceChange) -> SwitchedChange | None:

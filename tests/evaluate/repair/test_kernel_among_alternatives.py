@@ -18,7 +18,7 @@ from evoengine.evaluate.compile_candidate import CandidateCompiler
 from evoengine.evaluate.repair.change_order import kernel_code, ordered_changes
 from evoengine.evaluate.repair.cheap_case import smaller_cases
 from evoengine.evaluate.repair.repair_job import ChangeCompiler
-from evoengine.evaluate.repair.switched_change import SwitchedChange, switched
+from evoengine.evaluate.repair.switched_change import SwitchedChange, switched, that_fit
 from evoengine.protocols import Job, Purpose
 from tests.evaluate.kept_fork_server import kept
 from tests.evaluate.repair.corpus_executor import corpus_executor
@@ -91,7 +91,7 @@ async def compiled_alternatives(place: KernelPlace) -> tuple[int, int]:
         )
         code = kernel_code(candidate)
         found = (switched(code, change) for change, _ in ordered_changes(candidate)[:400])
-        alternatives = [item for item in found if item is not None][: 2 * TOGETHER]
+        alternatives, _ = that_fit([item for item in found if item is not None][: 2 * TOGETHER])
         groups = alternatives[:TOGETHER], alternatives[TOGETHER:]
         compiled = [await compiler.together(group) for group in groups]
         return len(alternatives), sum(len(item.changes) for item in compiled if item is not None)
@@ -140,7 +140,7 @@ async def spoiling_alternatives(place: KernelPlace) -> list[SwitchedChange]:
         return [
             item
             for first in range(0, TOGETHER * COMPILATIONS, TOGETHER)
-            for item in await spoiling(alternatives[first : first + TOGETHER])
+            for item in await spoiling(that_fit(alternatives[first : first + TOGETHER])[0])
         ]
     finally:
         await executor.close()
