@@ -52,6 +52,7 @@ MANIFESTS = {
         "bugs_twentyfifth",
         "bugs_twentysixth",
         "bugs_twentyseventh",
+        "bugs_twentyeighth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -63,6 +64,7 @@ APPROXIMATED = {
     "slabs_inverse_root_approximated",
     "teams_inverse_of_root_approximated",
     "moments_running_quotient_approximated",
+    "carrier_quotient_approximated",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -138,6 +140,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentyfifth", 40, 3, 0),
         ("bugs_twentysixth", 40, 3, 0),
         ("bugs_twentyseventh", 40, 3, 0),
+        ("bugs_twentyeighth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
