@@ -197,6 +197,7 @@ class EmulatedWork(Frozen):
 
     instructions: int
     of_longest_warps: int  # of the warp of each launch that ran most
+    lines: tuple[int, ...] = ()  # of the source, in which one of them stands
 
 
 class CaseCheck(Frozen):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.evaluate.repair.cheap_case import is_wrong, smaller_cases
+from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
 from evoengine.protocols import CompiledCase, Job, Purpose, no_progress
@@ -28,6 +29,7 @@ class ChangeJudge:
 
     def __init__(
         self,
+        candidate: Candidate,
         judge: Workbench,
         bench: Workbench,
         limits: DeviceLimits,
@@ -38,6 +40,8 @@ class ChangeJudge:
         `followed` are the small cases of an emulator beside a GPU, by name, on which a change is
         followed after a fault.
         """
+        self._candidate = candidate
+        self._lines: frozenset[int] | None = None  # that the candidate runs, once they are known
         self._judge = judge
         self._bench = bench
         self._limits = limits
@@ -75,17 +79,42 @@ class ChangeJudge:
         """Whether a changed kernel is wrong on a small case, or with another declared value of a
         tunable. Raises EvoError where a process fails.
         """
-        task = self._bench.compiler.task
-        known = [self._wrong.case] if self._wrong.case in task.cases else []
-        names = [*known, *(name for case in task.cases for name in smaller_cases(task, case))]
-        sizes = list(dict.fromkeys(names))[:MOST_SIZES]
-        others = list(_other_tunables(changed))
+        sizes, others = self._sizes(), list(_other_tunables(changed))
         trials = [(changed, sizes), *((other, sizes[:SIZES_OF_EACH]) for other in others)]
         compiled = await asyncio.gather(*(self._compiled(*trial) for trial in trials))
         for (kernel, _), cases in zip(trials, compiled, strict=True):
             if await self._is_wrong_on(kernel, cases):
                 return True
         return False
+
+    async def only_skips(self, changed: Candidate, change: SourceChange) -> bool:
+        """Whether some lines of the candidate do not run any more with a change, on any of the
+        small cases, and no others do: it may only keep what is wrong from running. False where an
+        emulator does not count them. Raises EvoError where a process fails.
+        """
+        if self._lines is None:
+            self._lines = await self._lines_that_run(self._candidate)
+        source = self._candidate.source
+        ran = change.lines_before(source, await self._lines_that_run(changed))
+        own = change.lines(source)
+        return bool(ran) and bool(self._lines - ran - own) and not ran - self._lines - own
+
+    async def _lines_that_run(self, kernel: Candidate) -> frozenset[int]:
+        cases = await self._compiled(kernel, self._sizes())
+        if not cases:
+            return frozenset()
+        report = await self._bench.device.run(comparison(kernel, cases, self._wrong), no_progress)
+        work = [check.work for check in report.checks]
+        if not all(work):
+            return frozenset()
+        return frozenset(line for item in work if item is not None for line in item.lines)
+
+    def _sizes(self) -> list[str]:
+        """The small cases of the task, and the one that was wrong if it is one of its own."""
+        task = self._bench.compiler.task
+        known = [self._wrong.case] if self._wrong.case in task.cases else []
+        names = [*known, *(name for case in task.cases for name in smaller_cases(task, case))]
+        return list(dict.fromkeys(names))[:MOST_SIZES]
 
     async def _compiled(self, changed: Candidate, cases: Sequence[str]) -> tuple[CompiledCase, ...]:
         """Those of the small cases that it serves."""

@@ -30,6 +30,7 @@ from evoengine.evaluate.repair.kinds.anew_changes import anew_changes
 from evoengine.evaluate.repair.kinds.arrival_changes import arrival_changes
 from evoengine.evaluate.repair.kinds.axis_changes import axis_changes
 from evoengine.evaluate.repair.kinds.barrier_changes import barrier_changes
+from evoengine.evaluate.repair.kinds.begin_changes import begin_changes
 from evoengine.evaluate.repair.kinds.byte_changes import byte_changes
 from evoengine.evaluate.repair.kinds.call_changes import call_changes
 from evoengine.evaluate.repair.kinds.choice_changes import choice_changes
@@ -134,6 +135,7 @@ _CODE_CHANGES = (
     global_reset_changes,
     lane_group_changes,
     swizzle_changes,
+    begin_changes,
     arrival_changes,
     fence_changes,
     owner_changes,

@@ -19,6 +19,8 @@ class FoundRepairs:
     changes: list[SourceChange] = field(default_factory=list)
     # those of them that are wrong with other sizes or tunables
     by_chance: list[SourceChange] = field(default_factory=list)
+    # those with which lines of the kernel do not run any more, and no others do
+    skipping: list[SourceChange] = field(default_factory=list)
     # what the kernel does with a change, in units of what it does without; where it was counted
     work: dict[SourceChange, float] = field(default_factory=dict)
     known: int = 0  # changes of the kernel altogether
@@ -34,9 +36,8 @@ class FoundRepairs:
         mistake or are right by chance. Of each those come last that do much more work than another
         one, or have another one as a part.
         """
-        telling = [
-            item for item in self.changes if item not in self.by_chance and not may_avoid(item)
-        ]
+        doubtful = [*self.by_chance, *self.skipping]
+        telling = [item for item in self.changes if item not in doubtful and not may_avoid(item)]
         others = [item for item in self.changes if item not in telling]
         return self._ordered(telling), self._ordered(others)
 

@@ -112,7 +112,9 @@ class RepairSearch:
                 self._emulators if self._is_beside else (self.bench,),
                 queue,
                 self.alone,
-                ChangeJudge(self._judge, self.bench, self.limits, wrong[0], self._followed),
+                ChangeJudge(
+                    candidate, self._judge, self.bench, self.limits, wrong[0], self._followed
+                ),
                 self.limits,
                 until,
                 progress,

@@ -40,6 +40,7 @@ MORE_S = 3.0  # at most
 DOUBTFUL_S = 8.0
 # Of a kind, of those that need not be what was meant; a whole verdict takes seconds.
 MOST_ALIKE = 2
+MOST_SKIPPING = 4  # changes of one line that only keep others from running
 # After a fault a change is launched so many times more: a race shows itself by chance, and a GPU
 # does not show it at all.
 AGAIN = 4
@@ -199,7 +200,9 @@ class RepairWalk:
         near = [item for item in alike if item.line(source) == change.line(source)]
         by_chance = sum(item in self.found.by_chance for item in near)
         avoids = len(alike) >= MOST_ALIKE and self._queue.may_avoid(change)
-        return avoids or by_chance >= MOST_ALIKE
+        line = change.line(source)
+        skipping = sum(item.line(source) == line for item in self.found.skipping)
+        return avoids or by_chance >= MOST_ALIKE or skipping >= MOST_SKIPPING
 
     async def _verify(self, change: SourceChange, work: float | None) -> None:
         if self._is_one_of_many(change):
@@ -220,6 +223,9 @@ class RepairWalk:
             return
         if await self._judge.fails_further(changed):
             self.found.by_chance.append(change)
+            return
+        if await self._judge.only_skips(changed, change):
+            self.found.skipping.append(change)
             return
         is_doubtful = self._queue.take_parts_first(change) or (work or 1.0) > MUCH_WORK
         now = self._clock()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _OFF = re.compile(r"[01](\.0*f?)?")
@@ -50,6 +51,28 @@ class SourceChange:
         if _FLOAT.fullmatch(old):
             return _OFF.fullmatch(new) is not None and float(new.rstrip("f")) == 0.0
         return _OFF.fullmatch(new) is not None and old.isidentifier()
+
+    def lines(self, source: str) -> set[int]:
+        """All lines of the source that it changes."""
+        return {
+            line
+            for piece in self.pieces
+            for line in range(piece.line(source), source.count("\n", 0, piece.end) + 2)
+        }
+
+    def lines_before(self, source: str, lines: Iterable[int]) -> set[int]:
+        """Where `lines` of the changed source stood in `source`."""
+        shifts = [
+            (piece.line(source), piece.new.count("\n") - source.count("\n", piece.start, piece.end))
+            for piece in self.pieces
+        ]
+        found = set()
+        for line in lines:
+            before = line
+            for begin, more in sorted(shifts):
+                before -= more if before > begin else 0
+            found.add(before)
+        return found
 
     def line(self, source: str) -> int:
         """The line of the change, from 1."""

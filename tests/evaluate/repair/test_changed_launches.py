@@ -14,6 +14,7 @@ from evoengine.errors import WorkerError
 from evoengine.evaluate.case_follower import CaseFollower
 from evoengine.evaluate.compile.pool import CLANG, CompilePool
 from evoengine.evaluate.local_executor import LocalExecutor
+from evoengine.evaluate.repair.change_judge import ChangeJudge
 from evoengine.evaluate.repair.change_order import header_end, kernel_code
 from evoengine.evaluate.repair.change_queue import ChangeQueue, LaunchedChanges
 from evoengine.evaluate.repair.changed_launches import (
@@ -695,3 +696,45 @@ def test_a_change_that_is_wrong_with_other_tunables_does_not_end_the_search(tmp_
     assert told is not None and "BLOCKS * 64" in told.evidence["new"]
     alone = finding(wrong, FoundRepairs(found.by_chance[:1], found.by_chance[:1]))
     assert alone is not None and "but not with other sizes or tunables" in alone.sentence
+
+
+# two ways to the same, of which the second one is taken where there are many
+TWO_WAYS = KERNEL.replace(
+    "        out[i] = 3 * x[i];\n",
+    """        if (i % 2 == 0)
+            out[i] = 2 * x[i];
+        else
+            atomicExch(out + i, 3 * x[i]);
+""",
+)
+
+
+@pytest.mark.timeout(240)
+def test_a_change_with_which_lines_do_not_run_any_more_may_only_keep_the_mistake_from_running(
+    tmp_path: Path,
+) -> None:
+    wrong = kernel_file.parse(TWO_WAYS)
+    skips, asks, mends = (
+        SourceChange(TWO_WAYS.index(old), TWO_WAYS.index(old) + len(old), new, "by hand")
+        for old, new in (
+            ("i % 2 == 0", "i >= 0"),
+            ("i % 2 == 0", "i % 3\n == 0"),
+            ("3 * x", "2 * x"),
+        )
+    )
+
+    async def run() -> list[bool]:
+        executor = await started(tmp_path)
+        try:
+            bench, limits = Workbench(executor.compiler, executor.device), limits_of_arch("sm_89")
+            judge = ChangeJudge(wrong, bench, bench, limits, WrongInputs("small", 0), ())
+            changed = [(changed_candidate(wrong, item), item) for item in (skips, asks, mends)]
+            return [await judge.only_skips(*pair) for pair in changed]
+        finally:
+            await executor.close()
+
+    assert kept().run(run()) == [True, False, False]
+    found = FoundRepairs([skips, mends], skipping=[skips])
+    assert found.likeliest_first(lambda _: False) == ([mends], [skips])
+    alone = finding(wrong, FoundRepairs([skips], skipping=[skips]))
+    assert alone is not None and "may only keep the mistake from showing" in alone.sentence

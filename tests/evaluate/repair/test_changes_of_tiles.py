@@ -334,6 +334,16 @@ MISTAKES = [
     ("member of another object", "const float4 one = f(0), two = f(1); total = one.x * one.y;",
      "const float4 one = f(0), two = f(1); total = one.x * two.y;", "the wrong object"),
     ("value that is given, worked out", "total = 1.0f - top; f(mark[0]);", "total = scale; f(mark[0]);", "double precision"),
+    ("begin of a range missing", "for (int p = 0; p < WARPS; ++p) f(p * BM);",
+     "for (int p = 0; p < WARPS; ++p) f(begin + p * BM);", "counted from zero"),
+    ("begin of a range missing", "f(a + lane);", "f(a + begin + lane);", "counted from zero"),
+    ("guard too many", "for (int r = 0; r < K; ++r) { if (r == 0) total = 0; f(total); }",
+     "for (int r = 0; r < K; ++r) { total = 0; f(total); }", "must be done each time"),
+    ("summand of a like call", "add(sums[lane] - top); add(sums[warp]);", "add(sums[lane] - top); add(sums[warp] - top);",
+     "another call of the function has"),
+    ("lanes of another group joined",
+     "for (int step = 16; step > 0; step /= 2) total += __shfl_xor_sync(~0u, total, step);",
+     "for (int step = 16; step >= WARPS; step /= 2) total += __shfl_xor_sync(~0u, total, step);", "the wrong lanes"),
 ]  # fmt: skip
 # kind of change, the right text, the wrong one, what is said
 OF_THE_REST = [
@@ -386,6 +396,8 @@ RIGHT = [
     ("name of a part for the grid", "f(begin * BN, blockIdx.x * BM);"),
     ("own part counted again", "for (int s = 0; s < WARPS; ++s) f(s, 0);"),
     ("member of another object", "const float4 one = f(0); total = one.x * one.y;"),
+    ("guard too many", "if (lane < 4) f(total);"),
+    ("summand of a like call", "h(sums[lane] - top); add(sums[warp]);"),
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _NEAREST = 200  # tokens before a store in which the check of the first one of a pair stands
+_FIRST = re.compile(r"\(!?\w+(?: [!=]= \w+)?\)")
 _OWN = re.compile(r"= *blockIdx\.[xyz] *[,;]")
 
 
@@ -22,6 +23,7 @@ def guard_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _own_part(code)
     yield from _begun_with_a_part(code)
     yield from _one_block(code)
+    yield from _too_many(code)
 
 
 def _second_of_a_pair(code: KernelCode) -> Iterator[SourceChange]:
@@ -74,6 +76,20 @@ def _begun_with_a_part(code: KernelCode) -> Iterator[SourceChange]:
         )
         if added:
             yield code.replaced(start + 1, last, "0.0f", "sum begun with a part")
+
+
+def _too_many(code: KernelCode) -> Iterator[SourceChange]:
+    """`if (turn == 0) sum = 0;` made `sum = 0;`."""
+    tokens = code.tokens
+    for first, last in code.statements:
+        closing = first - 1
+        opening = tokens.partners.get(closing, 0)
+        if tokens.text(closing) != ")" or tokens.text(opening - 1) != "if":
+            continue
+        condition = tokens.source(opening, closing)
+        if tokens.text(last + 1) != "else" and _FIRST.fullmatch(condition):
+            statement = tokens.source(first, last)
+            yield code.replaced(opening - 1, last, statement, "guard too many")
 
 
 def _one_block(code: KernelCode) -> Iterator[SourceChange]:

@@ -14,6 +14,7 @@ _SHUFFLE = re.compile(r"__shfl_(?:xor|down)_sync")
 _FIRST = (1, 2, 4, 8, 16)
 _ENDS = (4, 8, 16, 32)
 _MOST_CALLS = 40
+_MOST_SIZES = 12
 
 
 def lane_group_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -31,6 +32,7 @@ def _loops(code: KernelCode) -> Iterator[SourceChange]:
         first, last = code.body(closing)
         begin, end = begins - 1, ends - 1
         is_doubled = re.search(r"\*= 2|<<= 1", tokens.source(ends + 1, closing - 1))
+        yield from _ends_of_groups(code, begins, ends, closing)
         has_numbers = tokens.kind(begin) == tokens.kind(end) == "number"
         if not (is_doubled and has_numbers and _SHUFFLE.search(tokens.source(first, last))):
             continue
@@ -41,6 +43,23 @@ def _loops(code: KernelCode) -> Iterator[SourceChange]:
                     code.replaced(end, end, str(other), ""),
                 ]
                 yield together(changes, "lanes of another group joined")
+
+
+def _ends_of_groups(
+    code: KernelCode, begins: int, ends: int, closing: int
+) -> Iterator[SourceChange]:
+    """`for (int step = 16; step > 0; step /= 2)` made `step >= TEAM`: the lanes of a team hold
+    other columns.
+    """
+    tokens = code.tokens
+    first, last = code.body(closing)
+    is_halved = re.search(r"/= 2|>>= 1", tokens.source(ends + 1, closing - 1))
+    condition = re.fullmatch(r"(\w+) (?:> 0|>= 1)|(\w+)", tokens.source(begins + 1, ends - 1))
+    if not is_halved or not condition or not _SHUFFLE.search(tokens.source(first, last)):
+        return
+    for size in code.sizes(begins)[:_MOST_SIZES]:
+        new = f"{condition[1] or condition[2]} >= {size}"
+        yield code.replaced(begins + 1, ends - 1, new, "lanes of another group joined")
 
 
 def _calls(code: KernelCode) -> Iterator[SourceChange]:

@@ -28,6 +28,7 @@ def namesake_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Values, arguments, offsets and terms made those of a like place."""
     yield from _values(code)
     yield from _arguments(code)
+    yield from _summed(code)
     yield from _pointers(code)
     yield from _functions(code)
     yield from _products(code)
@@ -96,6 +97,28 @@ def _arguments(code: KernelCode) -> Iterator[SourceChange]:
                             code.replaced(*one[b], texts[a], ""),
                         ]
                         yield together(pair, "arguments in another order than elsewhere")
+
+
+def _summed(code: KernelCode) -> Iterator[SourceChange]:
+    """`sum.add(row[tail])` made `sum.add(row[tail] - anchor)`, as in `sum.add(v.x - anchor)`."""
+    tokens = code.tokens
+    calls: dict[str, list[Range]] = {}
+    for place in range(len(tokens) - 1):
+        is_call = tokens.kind(place) == "name" and tokens.text(place + 1) == "("
+        if is_call and code.function_places[place] and place + 1 in tokens.partners:
+            arguments = code.extents.arguments(place + 1)
+            calls.setdefault(tokens.text(place), []).extend(arguments[:1])
+    for found in calls.values():
+        texts = [tokens.source(*pair) for pair in found]
+        summands = dict.fromkeys(
+            end[0] for text in texts if (end := re.search(r" [-+] [A-Za-z_]\w*$", text))
+        )
+        for summand in list(summands)[:_MOST_LIKE]:
+            name = summand.split()[-1]
+            for pair, text in zip(found, texts, strict=True):
+                is_known = name in {item.name for item in code.names.visible(pair[0])}
+                if is_known and not re.search(rf"\b{name}\b", text):
+                    yield code.inserted(pair[1], summand, "summand of a like call")
 
 
 def _renamed(code: KernelCode, one: list[Range], there: list[str]) -> Iterator[SourceChange]:

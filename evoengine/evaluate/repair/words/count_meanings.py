@@ -73,6 +73,18 @@ COUNT_WORDS = {
         "the index of the block is taken where the number of the tile (part) that it works on is"
         " meant, as elsewhere: another tile's place or end is used, in"
     ),
+    "begin of a range missing": (
+        "the begin (start, offset) of the range is missing, it is not added: the place is counted"
+        " from zero, so that every part reads or writes the first one's, in"
+    ),
+    "guard too many": (
+        "a condition is too many: what it guards must be done each time (in every round, for every"
+        " tile), and is left out where it does not hold, in"
+    ),
+    "summand of a like call": (
+        "a summand is missing (such as what is subtracted from all others), which another call of"
+        " the function has, in"
+    ),
     "work of one block alone": (
         "every block does what one block alone must do (the last or the first one): it is done"
         " several times, and blocks write over one another (a race); the condition is missing, in"

@@ -184,6 +184,13 @@ def instructions_of(report: LaunchReport) -> int:
     return int((report.counters[:, 0] * lengths).sum())
 
 
+def lines_of(report: LaunchReport) -> set[int]:
+    """The lines of the source of which the warps of a launch ran an instruction."""
+    nodes = report.lowered.cfg.nodes
+    ran = numpy.flatnonzero(report.counters[:, 0])
+    return {item.line for number in ran for item in nodes[number].instructions if item.line}
+
+
 def sample(total: int, count: int) -> list[int]:
     """The numbers of about `count` of `total` blocks, ascending: pairs of neighbours, which may
     touch each other's memory, spread from the first to the last.

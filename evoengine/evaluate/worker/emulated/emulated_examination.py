@@ -19,7 +19,7 @@ import torch
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.evaluate.worker.candidate_failures import Cheated
 from evoengine.evaluate.worker.check import compare_outputs, layout_of, poisoned_for
-from evoengine.evaluate.worker.emulated.checked_mode import instructions_of
+from evoengine.evaluate.worker.emulated.checked_mode import instructions_of, lines_of
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
 from evoengine.evaluate.worker.emulated.secret_sets import SecretSet
@@ -52,7 +52,11 @@ class ExaminedSet:
     def work(self) -> EmulatedWork:
         """The same, and of the warps that ran most."""
         longest = (int(report.warp_work.max(initial=0)) for report in self.reports)
-        return EmulatedWork(instructions=self.instructions, of_longest_warps=sum(longest))
+        return EmulatedWork(
+            instructions=self.instructions,
+            of_longest_warps=sum(longest),
+            lines=tuple(sorted(set().union(*map(lines_of, self.reports)))),
+        )
 
 
 class EmulatedExamination:
