@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from evoengine.evaluate.repair.source_change import SourceChange
 
-# A change with which warps run so many times the instructions that another one asks for mends by
-# doing work again: what was meant is seldom that.
+# A change with which warps run so many times the instructions of another one mends by doing work
+# over again, which is seldom what was meant.
 MUCH_WORK = 1.1
 
 
@@ -45,7 +45,7 @@ class FoundRepairs:
         least = min((self.work[item] for item in changes if item in self.work), default=1.0)
 
         def is_unlikely(change: SourceChange) -> bool:
-            works = self.work.get(change, least) > MUCH_WORK * least
-            return works or any(other.is_part_of(change) for other in changes)
+            works_again = self.work.get(change, least) > MUCH_WORK * least
+            return works_again or any(other.is_part_of(change) for other in changes)
 
         return sorted(changes, key=is_unlikely)
