@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from evoengine.emulator.analyse.cfg_builder import build_cfg
 from evoengine.emulator.analyse.control_flow_graph import ControlFlowGraph, Node
@@ -44,6 +45,14 @@ class LoweredKernel:
     layout: Layout
     sites: list[InstructionSite]
     site_numbers: Mapping[int, int]  # `id()` of an instruction of `cfg` -> its index in `sites`
+
+    @cached_property
+    def lines(self) -> tuple[frozenset[int], ...]:
+        """The source lines of each basic block of `cfg`."""
+        return tuple(
+            frozenset(item.line for item in node.instructions if item.line)
+            for node in self.cfg.nodes
+        )
 
 
 def lower(

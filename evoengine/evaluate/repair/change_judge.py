@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
@@ -17,11 +18,18 @@ from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
 from evoengine.protocols import CompiledCase, Job, Purpose, no_progress
-from evoengine.records import Status
+from evoengine.records import CaseCheck, Status
 
 MOST_SIZES = 8  # small cases that are tried with the tunables as they are
 MOST_TUNABLES = 6  # other values, one at a time
 SIZES_OF_EACH = 2  # small cases for each of these
+
+
+class Doubt(StrEnum):
+    """Why a change that is right in every case need not be what was meant."""
+
+    fails = "wrong with other sizes or tunables"
+    skips = "lines of the kernel only stop running with it"
 
 
 class ChangeJudge:
@@ -75,39 +83,34 @@ class ChangeJudge:
         report = await self._judge.device.run(job, no_progress, verify=True)
         return "" if report.status is Status.correct else report.status.value
 
-    async def fails_further(self, changed: Candidate) -> bool:
-        """Whether a changed kernel is wrong on a small case, or with another declared value of a
-        tunable. Raises EvoError where a process fails.
+    async def further_doubt(self, changed: Candidate, change: SourceChange) -> Doubt | None:
+        """Why a change that is right in every case need not be meant, by the small cases and by
+        other declared values of tunables; None where nothing says so. Raises EvoError where a
+        process fails.
         """
         sizes, others = self._sizes(), list(_other_tunables(changed))
         trials = [(changed, sizes), *((other, sizes[:SIZES_OF_EACH]) for other in others)]
         compiled = await asyncio.gather(*(self._compiled(*trial) for trial in trials))
-        for (kernel, _), cases in zip(trials, compiled, strict=True):
+        own = await self._launched(changed, compiled[0])
+        if any(map(is_wrong, own)):
+            return Doubt.fails
+        for (kernel, _), cases in zip(trials[1:], compiled[1:], strict=True):
             if await self._is_wrong_on(kernel, cases):
-                return True
-        return False
+                return Doubt.fails
+        return Doubt.skips if await self._only_skips(change, own) else None
 
-    async def only_skips(self, changed: Candidate, change: SourceChange) -> bool:
+    async def _only_skips(self, change: SourceChange, checks: Sequence[CaseCheck]) -> bool:
         """Whether some lines of the candidate do not run any more with a change, on any of the
-        small cases, and no others do: it may only keep what is wrong from running. False where an
-        emulator does not count them. Raises EvoError where a process fails.
+        small cases, which `checks` are of, and no others do: it may only keep what is wrong from
+        running. False where an emulator does not count them.
         """
         if self._lines is None:
-            self._lines = await self._lines_that_run(self._candidate)
+            cases = await self._compiled(self._candidate, self._sizes())
+            self._lines = _lines_that_ran(await self._launched(self._candidate, cases))
         source = self._candidate.source
-        ran = change.lines_before(source, await self._lines_that_run(changed))
+        ran = change.lines_before(source, _lines_that_ran(checks))
         own = change.lines(source)
         return bool(ran) and bool(self._lines - ran - own) and not ran - self._lines - own
-
-    async def _lines_that_run(self, kernel: Candidate) -> frozenset[int]:
-        cases = await self._compiled(kernel, self._sizes())
-        if not cases:
-            return frozenset()
-        report = await self._bench.device.run(comparison(kernel, cases, self._wrong), no_progress)
-        work = [check.work for check in report.checks]
-        if not all(work):
-            return frozenset()
-        return frozenset(line for item in work if item is not None for line in item.lines)
 
     def _sizes(self) -> list[str]:
         """The small cases of the task, and the one that was wrong if it is one of its own."""
@@ -122,11 +125,24 @@ class ChangeJudge:
 
     async def _is_wrong_on(self, changed: Candidate, cases: tuple[CompiledCase, ...]) -> bool:
         """Whether one of the cases is wrong or at fault."""
+        return any(map(is_wrong, await self._launched(changed, cases)))
+
+    async def _launched(
+        self, kernel: Candidate, cases: tuple[CompiledCase, ...]
+    ) -> tuple[CaseCheck, ...]:
+        """What a kernel does on the cases."""
         if not cases:
-            return False
-        job = comparison(changed, cases, self._wrong)
-        report = await self._bench.device.run(job, no_progress)
-        return any(map(is_wrong, report.checks))
+            return ()
+        job = comparison(kernel, cases, self._wrong)
+        return (await self._bench.device.run(job, no_progress)).checks
+
+
+def _lines_that_ran(checks: Sequence[CaseCheck]) -> frozenset[int]:
+    """The lines of the source that ran in launches; none where one of them was not counted."""
+    work = [check.work for check in checks]
+    if not all(work):
+        return frozenset()
+    return frozenset(line for item in work if item is not None for line in item.lines)
 
 
 def _other_tunables(candidate: Candidate) -> Iterator[Candidate]:

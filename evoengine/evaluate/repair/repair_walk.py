@@ -13,7 +13,7 @@ from dataclasses import replace
 from evoengine.candidate.arch import DeviceLimits
 from evoengine.candidate.kernel_file import Candidate
 from evoengine.errors import CandidateError, EvoError
-from evoengine.evaluate.repair.change_judge import ChangeJudge
+from evoengine.evaluate.repair.change_judge import ChangeJudge, Doubt
 from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.changed_launches import ChangedLaunches
 from evoengine.evaluate.repair.found_repairs import MUCH_WORK, FoundRepairs
@@ -197,10 +197,10 @@ class RepairWalk:
         """Whether changes like it were found that need not be what was meant."""
         source = self._candidate.source
         alike = [item for item in self.found.changes if item.kind == change.kind]
-        near = [item for item in alike if item.line(source) == change.line(source)]
+        line = change.line(source)
+        near = [item for item in alike if item.line(source) == line]
         by_chance = sum(item in self.found.by_chance for item in near)
         avoids = len(alike) >= MOST_ALIKE and self._queue.may_avoid(change)
-        line = change.line(source)
         skipping = sum(item.line(source) == line for item in self.found.skipping)
         return avoids or by_chance >= MOST_ALIKE or skipping >= MOST_SKIPPING
 
@@ -221,11 +221,10 @@ class RepairWalk:
             self.found.work[change] = work
         if self._queue.may_avoid(change):
             return
-        if await self._judge.fails_further(changed):
-            self.found.by_chance.append(change)
-            return
-        if await self._judge.only_skips(changed, change):
-            self.found.skipping.append(change)
+        doubt = await self._judge.further_doubt(changed, change)
+        if doubt is not None:
+            by_doubt = {Doubt.fails: self.found.by_chance, Doubt.skips: self.found.skipping}
+            by_doubt[doubt].append(change)
             return
         is_doubtful = self._queue.take_parts_first(change) or (work or 1.0) > MUCH_WORK
         now = self._clock()

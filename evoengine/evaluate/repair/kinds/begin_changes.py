@@ -25,16 +25,12 @@ def begin_changes(code: KernelCode) -> Iterator[SourceChange]:
         names = [tokens.text(place) for place in range(first, last + 1)]
         if any(map(_BEGIN.fullmatch, names)):
             continue
-        is_product = "*" in names and "*" not in (names[0], tokens.text(first - 1))
-        is_pointed = _POINTED.fullmatch(text) is not None
-        if not is_product and not is_pointed:
-            continue
         own = code.names.at(first)
         points = own is not None and own.sort == "pointer"
-        if is_pointed and not points:
+        is_product = "*" in names and "*" not in (names[0], tokens.text(first - 1))
+        if not (_POINTED.fullmatch(text) if points else is_product):
             continue
         begins = [item.name for item in code.visible(first, "int") if _BEGIN.fullmatch(item.name)]
         for name in begins[:_MOST_BEGINS]:
             new = f"{names[0]} + {name} + {names[-1]}" if points else f"{name} + {text}"
-            if not points or is_pointed:
-                yield code.replaced(first, last, new, "begin of a range missing")
+            yield code.replaced(first, last, new, "begin of a range missing")

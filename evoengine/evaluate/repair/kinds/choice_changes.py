@@ -33,18 +33,23 @@ def choice_changes(code: KernelCode) -> Iterator[SourceChange]:
 
 def _arms(code: KernelCode) -> Iterator[SourceChange]:
     """c ? a : b made c ? b : a."""
-    for place in range(len(code.tokens)):
-        if code.tokens.text(place) != "?" or not code.function_places[place]:
-            continue
-        one = place + 1, code.extents.last_of(place, 0)
-        colon = one[1] + 1
-        if code.tokens.text(colon) != ":":
-            continue
-        other = colon + 1, code.extents.last_of(colon, 0)
+    for _, one, other in _choices(code):
         if other[0] > other[1] or code.tokens.text(other[1] + 1) == "?":
             continue
         first, second = code.tokens.source(*one), code.tokens.source(*other)
         yield code.replaced(one[0], other[1], f"{second} : {first}", "choices exchanged")
+
+
+def _choices(code: KernelCode) -> Iterator[tuple[int, Range, Range]]:
+    """Of each `c ? a : b` the `?` and the tokens of both values."""
+    tokens = code.tokens
+    for place in range(len(tokens)):
+        if tokens.text(place) != "?" or not code.function_places[place]:
+            continue
+        one = place + 1, code.extents.last_of(place, 0)
+        colon = one[1] + 1
+        if tokens.text(colon) == ":":
+            yield place, one, (colon + 1, code.extents.last_of(colon, 0))
 
 
 def _booleans(code: KernelCode, position: int) -> list[str]:
@@ -154,15 +159,8 @@ def _last_block(code: KernelCode) -> Iterator[SourceChange]:
 def _limits(code: KernelCode) -> Iterator[SourceChange]:
     """`c ? a : min(b, end)` made `min(c ? a : b, end)`: the limit holds in both cases."""
     tokens = code.tokens
-    for place in range(len(tokens)):
-        if tokens.text(place) != "?" or not code.function_places[place]:
-            continue
+    for place, one, other in _choices(code):
         first = code.extents.first_of(place, 0)
-        one = place + 1, code.extents.last_of(place, 0)
-        colon = one[1] + 1
-        if tokens.text(colon) != ":":
-            continue
-        other = colon + 1, code.extents.last_of(colon, 0)
         condition = tokens.source(first, place - 1)
         for limited, is_first in ((one, True), (other, False)):
             opening = limited[0] + 1

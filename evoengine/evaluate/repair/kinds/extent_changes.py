@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
+from evoengine.evaluate.repair.kinds.header_changes import grid_sizes
 from evoengine.evaluate.repair.kinds.moved_changes import last_summand
 from evoengine.evaluate.repair.source_change import SourceChange
 
@@ -221,11 +221,9 @@ def _grids(code: KernelCode) -> Iterator[SourceChange]:
     """blockIdx.z made blockIdx.z % C or / C, where the grid has B * C blocks along this axis."""
     header = code.source[: code.offset]
     factors: dict[str, dict[str, None]] = {"x": {}, "y": {}, "z": {}}
-    for found in LISTS.finditer(header):
-        if found[1] == "grid":
-            for (begin, end), axis in zip(entries_of(found[2]), "xyz", strict=False):
-                names = re.fullmatch(r'"?(\w+) \* (\w+)"?', found[2][begin:end])
-                factors[axis] |= dict.fromkeys(names.groups() if names else ())
+    for axis, size in grid_sizes(header):
+        names = re.fullmatch(r'"?(\w+) \* (\w+)"?', size)
+        factors[axis] |= dict.fromkeys(names.groups() if names else ())
     for first, last, _ in code.atoms():
         if code.tokens.text(first) != "blockIdx" or not code.function_places[first]:
             continue

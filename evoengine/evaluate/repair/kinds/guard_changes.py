@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
+from evoengine.evaluate.repair.kinds.header_changes import grid_sizes
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
@@ -144,13 +144,7 @@ def _own_numbers(code: KernelCode, place: int, other_than: str, count: str) -> I
             continue
         if _OWN.match(tokens.code, tokens.tokens[begins].start):
             yield own.name
-    grids = [
-        [found[2][begin:end].strip("\"' ") for begin, end in entries_of(found[2])]
-        for found in LISTS.finditer(code.source[: code.offset])
-        if found[1] == "grid"
-    ]
-    for number, axis in enumerate("xyz"):
-        if count == f"gridDim.{axis}" or any(
-            grid[number : number + 1] == [count] for grid in grids
-        ):
+    sizes = {(axis, size.strip("\"' ")) for axis, size in grid_sizes(code.source[: code.offset])}
+    for axis in "xyz":
+        if count == f"gridDim.{axis}" or (axis, count) in sizes:
             yield f"blockIdx.{axis}"

@@ -95,6 +95,14 @@ def _factors(found: re.Match[str]) -> Iterator[SourceChange]:
                 yield SourceChange(*span, new, "argument of the plan times a number")
 
 
+def grid_sizes(header: str) -> Iterator[tuple[str, str]]:
+    """The axis and the text of each entry of the grids of a plan."""
+    for found in LISTS.finditer(header):
+        if found[1] == "grid":
+            for (begin, end), axis in zip(entries_of(found[2]), "xyz", strict=False):
+                yield axis, found[2][begin:end]
+
+
 def entries_of(text: str) -> list[tuple[int, int]]:
     """Begin and end of each entry of a list, commas in brackets and quotes left out."""
     found, depth, begin, quoted = [], 0, 0, False

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
-from evoengine.evaluate.repair.kinds.name_changes import own_functions
+from evoengine.evaluate.repair.kinds.ahead_changes import functions_with
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _ROWS = (4, 8, 2)  # pieces of a row, the likeliest first
+_XOR = re.compile(r"^\^$")
 _TIMES = re.compile(r"(.+) \* \w+")
-
-Range = tuple[int, int]
 
 
 def swizzle_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -48,7 +47,7 @@ def _wide(code: KernelCode) -> Iterator[SourceChange]:
 def _behind_a_call(code: KernelCode) -> Iterator[SourceChange]:
     """`spot(row, p) + x * 8` made `spot(row, p + x)`, where the function has a swizzle."""
     tokens = code.tokens
-    swizzling = _swizzling(code)
+    swizzling = functions_with(code, _XOR)
     for place in range(len(tokens)):
         opening = place + 1
         closing = tokens.partners.get(opening, 0)
@@ -87,17 +86,3 @@ def _summands(code: KernelCode, end: int) -> Iterator[tuple[str, int]]:
     bare = _TIMES.fullmatch(text)
     for summand in ([bare[1]] if bare else []) + [text]:
         yield summand, last
-
-
-def _swizzling(code: KernelCode) -> set[str]:
-    """The functions of the code that have a swizzle."""
-    tokens = code.tokens
-    around = {code.function_of(place) for place in _signs(code)}
-    return {
-        name
-        for name in own_functions(code)
-        if any(
-            opening >= 0 and tokens.text(tokens.partners.get(opening - 1, 0) - 1) == name
-            for opening in around
-        )
-    }
