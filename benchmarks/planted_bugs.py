@@ -4,7 +4,7 @@ tests/bugs_tenth, tests/bugs_eleventh, tests/bugs_twelfth, tests/bugs_thirteenth
 tests/bugs_fourteenth, tests/bugs_fifteenth, tests/bugs_sixteenth, tests/bugs_seventeenth,
 tests/bugs_eighteenth, tests/bugs_nineteenth, tests/bugs_twentieth, tests/bugs_twentyfirst,
 tests/bugs_twentysecond, tests/bugs_twentythird, tests/bugs_twentyfourth, tests/bugs_twentyfifth,
-tests/bugs_twentysixth, tests/bugs_twentyseventh, tests/bugs_twentyeighth): their manifests, the
+tests/bugs_twentysixth, tests/bugs_twentyseventh, tests/bugs_twentyeighth, tests/bugs_twentyninth): their manifests, the
 kernels they describe, and when a diagnosis names a cause.
 """
 
