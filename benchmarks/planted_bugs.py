@@ -1,5 +1,5 @@
-"""The corpora of planted bugs (tests/bugs, tests/bugs_second and so on up to tests/bugs_twentyninth):
-their manifests, the kernels they describe, and when a diagnosis names a cause.
+"""The corpora of planted bugs (tests/bugs, tests/bugs_second, up to tests/bugs_twentyninth): their
+manifests, the kernels they describe, and when a diagnosis names a cause.
 """
 
 from __future__ import annotations
