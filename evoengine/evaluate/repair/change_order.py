@@ -91,6 +91,7 @@ from evoengine.evaluate.repair.kinds.rest_changes import rest_changes
 from evoengine.evaluate.repair.kinds.round_changes import round_changes
 from evoengine.evaluate.repair.kinds.scale_changes import scale_changes
 from evoengine.evaluate.repair.kinds.share_changes import share_changes
+from evoengine.evaluate.repair.kinds.shared_condition_changes import shared_condition_changes
 from evoengine.evaluate.repair.kinds.shared_part_changes import shared_part_changes
 from evoengine.evaluate.repair.kinds.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.kinds.stage_changes import stage_changes
@@ -125,6 +126,7 @@ _CODE_CHANGES = (
     round_changes,
     kept_changes,
     guard_changes,
+    shared_condition_changes,
     order_changes,
     update_changes,
     updated_changes,

@@ -35,6 +35,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "work of one block alone": 2.0,
     "begin of a range missing": 4.0,
     "guard too many": 2.5,
+    "nominal size of a part": 4.0,
+    "part of a like condition missing": 3.0,
     "summand of a like call": 4.0,
     "name of a part for the grid": 4.0,
     "limit of one case alone": 4.0,

@@ -339,6 +339,12 @@ MISTAKES = [
     ("begin of a range missing", "f(a + lane);", "f(a + begin + lane);", "counted from zero"),
     ("guard too many", "for (int r = 0; r < K; ++r) { if (r == 0) total = 0; f(total); }",
      "for (int r = 0; r < K; ++r) { total = 0; f(total); }", "must be done each time"),
+    ("part of a like condition missing", "if (warp == 0 && lane < K) f(lane); if (lane >= K) return; g(lane);",
+     "if (warp == 0 && lane < K) f(lane); if (warp != 0 || lane >= K) return; g(lane);", "a like condition"),
+    ("part of a like condition missing", "if (warp == 0 && lane < K) f(lane); if (lane < K) g(lane);",
+     "if (warp == 0 && lane < K) f(lane); if (warp == 0 && lane < K) g(lane);", "a like condition"),
+    ("nominal size of a part", "const int size = min(begin, K - lane); f(size); total /= begin;",
+     "const int size = min(begin, K - lane); f(size); total /= size;", "the last part"),
     ("summand of a like call", "add(sums[lane] - top); add(sums[warp]);", "add(sums[lane] - top); add(sums[warp] - top);",
      "another call of the function has"),
     ("lanes of another group joined",
@@ -397,6 +403,8 @@ RIGHT = [
     ("own part counted again", "for (int s = 0; s < WARPS; ++s) f(s, 0);"),
     ("member of another object", "const float4 one = f(0); total = one.x * one.y;"),
     ("guard too many", "if (lane < 4) f(total);"),
+    ("part of a like condition missing", "if (warp == 0 && lane < K) f(lane); if (lane < M) g(lane);"),
+    ("nominal size of a part", "const int size = min(begin, K - lane); f(size * begin);"),
     ("summand of a like call", "h(sums[lane] - top); add(sums[warp]);"),
 ]  # fmt: skip
 

@@ -81,6 +81,16 @@ COUNT_WORDS = {
         "a condition is too many: what it guards must be done each time (in every round, for every"
         " tile), and is left out where it does not hold, in"
     ),
+    "nominal size of a part": (
+        "the nominal (full) size of a part is taken where its actual size is meant: the last part"
+        " (the ragged tail, a last warp or tile) has fewer, so that the count or divisor is too"
+        " large there, in"
+    ),
+    "part of a like condition missing": (
+        "a part of the condition is missing, which a like condition of the kernel has: all of them"
+        " (every lane, warp, team or block) do what those alone must do for which it holds, so that"
+        " something is added or written several times or beyond the end, in"
+    ),
     "summand of a like call": (
         "a summand is missing (such as what is subtracted from all others), which another call of"
         " the function has, in"
