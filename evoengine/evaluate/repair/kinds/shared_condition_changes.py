@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.visible_names import has_meaning
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _COMPARED = re.compile(r"([^<>=!&|?]+) (==|!=|<|<=|>|>=) ([^<>=!&|?]+)")
@@ -35,17 +36,10 @@ def shared_condition_changes(code: KernelCode) -> Iterator[SourceChange]:
             if not asked.isdisjoint(part.holds for part in other):
                 missing |= {part.holds: part for part in other if part.holds not in asked}
         for holds, part in missing.items():
-            if _is_known(code, part, first):
+            if has_meaning(code, (part.first, part.last), first):
                 is_left = code.is_left_where(last)
                 new = f"{_opposite(holds)} || {text}" if is_left else f"{holds} && {text}"
                 yield code.replaced(first, last, new, "part of a like condition missing")
-
-
-def _is_known(code: KernelCode, part: _Part, position: int) -> bool:
-    """Whether the names of a part, or others of the same name and sort, can be read at a place."""
-    visible = {(item.name, item.sort) for item in code.names.visible(position)}
-    read = [code.names.at(place) for place in range(part.first, part.last + 1)]
-    return all((item.name, item.sort) in visible for item in read if item is not None)
 
 
 def _parts(code: KernelCode, first: int, last: int) -> list[_Part]:
