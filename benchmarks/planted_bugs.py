@@ -1,11 +1,5 @@
-"""The corpora of planted bugs (tests/bugs, tests/bugs_second, tests/bugs_third, tests/bugs_fourth,
-tests/bugs_fifth, tests/bugs_sixth, tests/bugs_seventh, tests/bugs_eighth, tests/bugs_ninth,
-tests/bugs_tenth, tests/bugs_eleventh, tests/bugs_twelfth, tests/bugs_thirteenth,
-tests/bugs_fourteenth, tests/bugs_fifteenth, tests/bugs_sixteenth, tests/bugs_seventeenth,
-tests/bugs_eighteenth, tests/bugs_nineteenth, tests/bugs_twentieth, tests/bugs_twentyfirst,
-tests/bugs_twentysecond, tests/bugs_twentythird, tests/bugs_twentyfourth, tests/bugs_twentyfifth,
-tests/bugs_twentysixth, tests/bugs_twentyseventh, tests/bugs_twentyeighth): their manifests, the
-kernels they describe, and when a diagnosis names a cause.
+"""The corpora of planted bugs (tests/bugs, tests/bugs_second, up to tests/bugs_twentyninth): their
+manifests, the kernels they describe, and when a diagnosis names a cause.
 """
 
 from __future__ import annotations

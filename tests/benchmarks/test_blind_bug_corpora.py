@@ -53,6 +53,7 @@ MANIFESTS = {
         "bugs_twentysixth",
         "bugs_twentyseventh",
         "bugs_twentyeighth",
+        "bugs_twentyninth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -65,6 +66,8 @@ APPROXIMATED = {
     "teams_inverse_of_root_approximated",
     "moments_running_quotient_approximated",
     "carrier_quotient_approximated",
+    "dmma_scale_by_rsqrtf",
+    "segment_approximate_division",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -141,6 +144,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentysixth", 40, 3, 0),
         ("bugs_twentyseventh", 40, 3, 0),
         ("bugs_twentyeighth", 40, 3, 0),
+        ("bugs_twentyninth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
