@@ -345,6 +345,12 @@ MISTAKES = [
      "if (warp == 0 && lane < K) f(lane); if (warp == 0 && lane < K) g(lane);", "a like condition"),
     ("nominal size of a part", "const int size = min(begin, K - lane); f(size); total /= begin;",
      "const int size = min(begin, K - lane); f(size); total /= size;", "the last part"),
+    ("summand of elements among bytes", "f(begin + lane * 16 + warp * BM + end * 32);",
+     "f(begin + lane * 16 + warp * BM * 2 + end * 32);", "counts elements"),
+    ("number split otherwise", "if (warp == lane % 4) f(a[lane / 4]);", "if (warp == lane / 2) f(a[lane % 2]);",
+     "by the wrong number"),
+    ("step of all blocks", "for (int s = blockIdx.x; s < K; s += BM, ++begin) f(s);",
+     "for (int s = blockIdx.x; s < K; s += gridDim.x, ++begin) f(s);", "not the number of blocks"),
     ("summand of a like call", "add(sums[lane] - top); add(sums[warp]);", "add(sums[lane] - top); add(sums[warp] - top);",
      "another call of the function has"),
     ("lanes of another group joined",
@@ -405,6 +411,9 @@ RIGHT = [
     ("guard too many", "if (lane < 4) f(total);"),
     ("part of a like condition missing", "if (warp == 0 && lane < K) f(lane); if (lane < M) g(lane);"),
     ("nominal size of a part", "const int size = min(begin, K - lane); f(size * begin);"),
+    ("summand of elements among bytes", "f(begin + warp * BM + end);"),
+    ("number split otherwise", "if (warp == lane % 4) f(a[begin / 4]);"),
+    ("step of all blocks", "for (int s = blockIdx.x; s < K; s += gridDim.x) f(s);"),
     ("summand of a like call", "h(sums[lane] - top); add(sums[warp]);"),
 ]  # fmt: skip
 

@@ -11,6 +11,20 @@ COUNT_WORDS = {
         "a number of elements is taken for a number of bytes: the factor for the bytes of an"
         " element (sizeof) is missing, so that only a part is copied, in"
     ),
+    "summand of elements among bytes": (
+        "a summand counts elements where the others are in bytes: the factor for the bytes of an"
+        " element (sizeof, 2 for halves) is missing, so that warps or lanes read or write"
+        " overlapping places, in"
+    ),
+    "number split otherwise": (
+        "the index is split into quotient and remainder by the wrong number, or the two have"
+        " changed places (/ for %): registers, lanes or columns of another layout are taken, in"
+    ),
+    "step of all blocks": (
+        "the step (stride) of the loop is not the number of blocks: each block begins at its own"
+        " index, and they are to take turns; so blocks do the same parts twice, or leave some out,"
+        " in"
+    ),
     "names of two statements exchanged": (
         "two neighbouring values have each other's variable: rows and columns, or first and"
         " second, are exchanged (swapped), in"
