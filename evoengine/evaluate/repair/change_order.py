@@ -76,6 +76,7 @@ from evoengine.evaluate.repair.kinds.operator_changes import operator_changes
 from evoengine.evaluate.repair.kinds.order_changes import order_changes
 from evoengine.evaluate.repair.kinds.own_changes import own_changes
 from evoengine.evaluate.repair.kinds.owner_changes import owner_changes
+from evoengine.evaluate.repair.kinds.padded_size_changes import padded_size_changes
 from evoengine.evaluate.repair.kinds.pair_changes import pair_changes
 from evoengine.evaluate.repair.kinds.part_changes import part_changes
 from evoengine.evaluate.repair.kinds.part_end_changes import part_end_changes
@@ -127,6 +128,7 @@ _CODE_CHANGES = (
     kept_changes,
     guard_changes,
     shared_condition_changes,
+    padded_size_changes,
     order_changes,
     update_changes,
     updated_changes,

@@ -35,6 +35,7 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "work of one block alone": 2.0,
     "begin of a range missing": 4.0,
     "guard too many": 2.5,
+    "size without its padding": 4.0,
     "number split otherwise": 4.0,
     "step of all blocks": 8.0,
     "nominal size of a part": 4.0,

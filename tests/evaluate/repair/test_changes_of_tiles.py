@@ -351,6 +351,8 @@ MISTAKES = [
      "by the wrong number"),
     ("step of all blocks", "for (int s = blockIdx.x; s < K; s += BM, ++begin) f(s);",
      "for (int s = blockIdx.x; s < K; s += gridDim.x, ++begin) f(s);", "not the number of blocks"),
+    ("size without its padding", "const int tiles = (K + 8 - 1) / 8; f(a[lane * K + tiles]);",
+     "const int tiles = (K + 8 - 1) / 8; f(a[lane * (tiles * 8) + tiles]);", "has whole tiles"),
     ("summand of a like call", "add(sums[lane] - top); add(sums[warp]);", "add(sums[lane] - top); add(sums[warp] - top);",
      "another call of the function has"),
     ("lanes of another group joined",
@@ -414,6 +416,7 @@ RIGHT = [
     ("summand of elements among bytes", "f(begin + warp * BM + end);"),
     ("number split otherwise", "if (warp == lane % 4) f(a[begin / 4]);"),
     ("step of all blocks", "for (int s = blockIdx.x; s < K; s += gridDim.x) f(s);"),
+    ("size without its padding", "const int tiles = K / 8; f(a[lane * K + tiles]);"),
     ("summand of a like call", "h(sums[lane] - top); add(sums[warp]);"),
 ]  # fmt: skip
 

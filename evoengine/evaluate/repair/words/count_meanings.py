@@ -16,6 +16,10 @@ COUNT_WORDS = {
         " element (sizeof, 2 for halves) is missing, so that warps or lanes read or write"
         " overlapping places, in"
     ),
+    "size without its padding": (
+        "the size (pitch, stride) is that without the padding: the array has whole tiles, rounded"
+        " up, so that its rows or heads lie further apart, in"
+    ),
     "number split otherwise": (
         "the index is split into quotient and remainder by the wrong number, or the two have"
         " changed places (/ for %): registers, lanes or columns of another layout are taken, in"
