@@ -13,6 +13,7 @@ from evoengine.evaluate.repair.kinds.term_changes import sorts_between
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _POWERS = ("2", "4", "8", "16", "32")
+_SPLIT = (8, 16)  # registers, lanes or rows that are split into two coordinates
 _MOST_PLACES = 40
 _NEAREST = 40  # tokens between both parts of a number
 # of register e of a fragment of mma: its row of 16, its column of 8
@@ -93,6 +94,12 @@ def _divided_or_modulo(code: KernelCode) -> Iterator[SourceChange]:
         if is_part and code.function_places[position] and code.extents.is_binary(position):
             other = "/" if text == "%" else "%"
             yield code.replaced(position, position, other, "quotient for remainder")
+            for power in _POWERS:
+                own = tokens.text(position + 1)
+                if power != own and int(power) * int(own) in _SPLIT:
+                    new = f"{other} {power}"
+                    kind = "quotient by another number for a remainder"
+                    yield code.replaced(position, position + 1, new, kind)
 
 
 def _parts_of_registers(code: KernelCode) -> Iterator[SourceChange]:

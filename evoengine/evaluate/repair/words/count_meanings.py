@@ -20,6 +20,21 @@ COUNT_WORDS = {
         "the size (pitch, stride) is that without the padding: the array has whole tiles, rounded"
         " up, so that its rows or heads lie further apart, in"
     ),
+    "begin of another round": (
+        "what goes round must begin at 0 again (wrap around): it goes on at another place, so that"
+        " some parts (slices, stages) are left out and others taken twice, in"
+    ),
+    "quotient by another number for a remainder": (
+        "the quotient and the remainder are confused (/ for %), and by the wrong number: the lane"
+        " or register of another layout is taken, in"
+    ),
+    "mask of other lanes in asm": (
+        "the mask has the wrong lanes (those below without the own one, or with it; strictly below"
+        " for up to): the own lane is missing or too many, in"
+    ),
+    "reset missing, of a sibling": (
+        "a variable beside it is not set back (reset, cleared): it keeps what was added before, in"
+    ),
     "number split otherwise": (
         "the index is split into quotient and remainder by the wrong number, or the two have"
         " changed places (/ for %): registers, lanes or columns of another layout are taken, in"
