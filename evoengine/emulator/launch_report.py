@@ -123,10 +123,14 @@ def _access(sites: Sequence[InstructionSite], site: int) -> str:
 
 
 def describe_site(sites: Sequence[InstructionSite], site: int) -> str:
-    """The candidate's line of an instruction, or its PTX if the line is unknown."""
+    """The candidate's line of an instruction, the one near it if the compiler has moved it, or its
+    PTX if no line is known.
+    """
     if not 0 <= site < len(sites):
         return "an unknown line"
     found = sites[site]
+    if not found.line and found.near:
+        return f"line {found.near} or near it"
     return f"line {found.line}" if found.line else f"`{found.text}`"
 
 
