@@ -403,6 +403,7 @@ class DiagnosisKind(StrEnum):
     """What kind of thing a diagnosis says of a wrong output."""
 
     fault = "fault"  # of checked mode, with lines; a GPU shows what it causes
+    plan = "plan"  # the launch plan cannot be built for some sizes
     race = "race"  # two launches on the same input differ
     state = "state"  # the first launch is right, a later one is not
     reads_old_values = "reads old values"  # it depends on what the output held before the call

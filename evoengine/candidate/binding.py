@@ -47,6 +47,10 @@ TYPES = frozenset({
 # fmt: on
 
 _IN_HIDDEN = "in a hidden case; make it work for every size that the reference takes"
+_REFUSED_IN_HIDDEN = (
+    f"a requirement does not hold, or the launch plan cannot be evaluated, {_IN_HIDDEN}"
+)
+NO_EXTENT = "must be an integer >= 1"  # how an error says that an extent is none
 
 
 class OverLimits(CandidateError):  # noqa: N818 - named like its status
@@ -126,9 +130,12 @@ def bind(candidate: Candidate, task: Task, case: str, limits: DeviceLimits) -> C
     except OverLimits:
         raise OverLimits(f"the launch plan asks for more than is allowed {_IN_HIDDEN}") from None
     except CandidateError:
-        raise CandidateError(
-            f"a requirement does not hold, or the launch plan cannot be evaluated, {_IN_HIDDEN}"
-        ) from None
+        raise CandidateError(_REFUSED_IN_HIDDEN) from None
+
+
+def plan_is_refused(reason: str) -> bool:
+    """Whether this is what `bind` says of a plan that it cannot build for a hidden case."""
+    return reason == _REFUSED_IN_HIDDEN
 
 
 def configurations(

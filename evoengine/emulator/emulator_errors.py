@@ -9,6 +9,7 @@ EmulatorError
 └── KernelFault         the kernel was stopped before it finished
     ├── Trapped         trap, a failed assert, an access outside of memory
     └── OutOfFuel       it ran longer than its budget of loop iterations
+        └── Deadlock    threads of a block wait at barriers that nobody else reaches
 """
 
 from __future__ import annotations
@@ -76,3 +77,7 @@ class OutOfFuel(KernelFault):
     """The kernel ran longer than its budget: an endless loop, or blocks that wait for one
     another.
     """
+
+
+class Deadlock(OutOfFuel):
+    """All threads of a block wait at barriers: whatever other blocks do, it never ends."""

@@ -20,14 +20,16 @@ from evoengine.emulator.check.findings import (
     Space,
 )
 from evoengine.emulator.check.shared_arrays import shared_array
-from evoengine.emulator.emulator_errors import KernelFault, OutOfFuel, Trapped
+from evoengine.emulator.emulator_errors import Deadlock, KernelFault, OutOfFuel, Trapped
 from evoengine.emulator.lower.context import InstructionSite
 from evoengine.emulator.lower.kernel import LoweredKernel
 from evoengine.emulator.run.abi import StopReason
+from evoengine.emulator.run.barrier_waits import BarrierWait
 from evoengine.emulator.run.host_thread import LaunchFault
 from evoengine.emulator.run.memory import Buffer
 
 ALL_CHECKS = Check.RACES | Check.BOUNDS | Check.INIT | Check.ASYNC
+MOST_WAITS = 3  # barriers that a deadlock names
 
 
 _IN_ORDER = {
@@ -121,10 +123,14 @@ def _access(sites: Sequence[InstructionSite], site: int) -> str:
 
 
 def describe_site(sites: Sequence[InstructionSite], site: int) -> str:
-    """The candidate's line of an instruction, or its PTX if the line is unknown."""
+    """The candidate's line of an instruction, the one near it if the compiler has moved it, or its
+    PTX if no line is known.
+    """
     if not 0 <= site < len(sites):
         return "an unknown line"
     found = sites[site]
+    if not found.line and found.near:
+        return f"line {found.near} or near it"
     return f"line {found.line}" if found.line else f"`{found.text}`"
 
 
@@ -138,11 +144,7 @@ def fault_error(
     `strays` as of KernelFault.
     """
     if fault.end is StopReason.deadlock:
-        return OutOfFuel(
-            f"deadlock: threads of block {fault.block} wait at a barrier that the others never"
-            " reach",
-            strays,
-        )
+        return Deadlock(_deadlock_words(fault, sites), strays)
     if fault.end is StopReason.strayed:
         return Trapped(f"threads of block {fault.block} access memory that is not there", strays)
     # reported by the driver, before the first instruction of a block
@@ -161,3 +163,24 @@ def fault_error(
         )
     lines = printed.strip().splitlines()
     return Trapped(f"the kernel trapped at {where}" + (f": {lines[-1]}" if lines else ""), strays)
+
+
+def _deadlock_words(fault: LaunchFault, sites: Sequence[InstructionSite]) -> str:
+    head = f"deadlock: threads of block {fault.block} wait at a barrier that the others never reach"
+    waits = [_wait_words(wait, sites) for wait in fault.waits[:MOST_WAITS]]
+    return f"{head}: {'; '.join(waits)}" if waits else head
+
+
+def _wait_words(wait: BarrierWait, sites: Sequence[InstructionSite]) -> str:
+    first, last = wait.warps[0], wait.warps[-1]
+    if first == last:
+        warps = f"warp {first}"
+    elif len(wait.warps) == last - first + 1:
+        warps = f"warps {first} to {last}"
+    else:
+        warps = f"{len(wait.warps)} of the warps {first} to {last}"
+    asked = f"{wait.expected} threads" if wait.expected else "all threads"
+    return (
+        f"barrier {wait.barrier} at {describe_site(sites, wait.site)} waits for {asked}, and"
+        f" {wait.threads} are there ({warps})"
+    )

@@ -35,6 +35,7 @@ _FAULTS = (
     "async copy",
     "divergent barrier",
     "mixed barrier",
+    "deadlock",
 )
 # What may be said of a wrong output in a hidden case: few phrases, without figures and places.
 _HIDDEN_DIAGNOSES = {

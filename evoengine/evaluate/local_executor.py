@@ -25,6 +25,7 @@ from evoengine.evaluate.compile_candidate import (
 from evoengine.evaluate.diagnosed_report import diagnosed
 from evoengine.evaluate.fault_in_the_open import told_in_the_open
 from evoengine.evaluate.hidden_case import report_without_sizes
+from evoengine.evaluate.refused_plan import told_of_plan, with_plan_mended
 from evoengine.evaluate.repair.repair_search import RepairSearch
 from evoengine.evaluate.repair.repaired_verdict import with_repair, wrong_inputs
 from evoengine.evaluate.repair.workbench import Workbench
@@ -196,8 +197,14 @@ class LocalExecutor:
         limits = limits_of(self._environment)
         compiled = await self.compiler.compile(candidate, limits, progress)
         if compiled.refusal is not None:
+            refusal = told_of_plan(compiled.refusal, candidate, self.task, limits)
+            if search is None and refusal.forensics is not None:
+                changes = RepairSearch(Workbench(self.compiler, self.device), limits)
+                refusal = await with_plan_mended(
+                    refusal, candidate, changes, self.repair_s, progress
+                )
             return self._finish(
-                _with_user_file_name(compiled.refusal, candidate), started, compiled
+                _with_user_file_name(refusal, candidate), started, compiled, refusal.phases_s
             )
         phases_s = {"compile": time.monotonic() - started}
         # many compile at once; the device takes them as they were asked for, as they settle

@@ -26,6 +26,7 @@ ODD_SHARE = 5 / 8  # of the regular size
 MOST_TINY = 1 << 12  # elements of a tensor, where all large dimensions are cut alike
 MOST_ALONG = 1 << 14  # where one of them keeps its size
 LEAST = 40  # of a dimension that is cut
+LITTLE = (1, 2, 4, 8, 16, 32)  # of one for which a plan alone is built
 FEW = 9  # of one that is cut while another keeps its size
 
 
@@ -95,6 +96,18 @@ def versions(task: Task, case: str) -> dict[str, Case]:
     """The small versions of a shown case by name, such as `long with S=256`."""
     found = (small_case(task, case), odd_case(task, case), *_tiny_cases(task, case))
     return dict(filter(None, found))
+
+
+def with_one_small(task: Task) -> Iterator[tuple[str, Case]]:
+    """The shown cases with one dimension as small as the task allows, whatever its other cases are:
+    a plan can be built for them, a candidate need not be right on them.
+    """
+    for case, sizes in task.cases.items():
+        for name in _large(task, sizes):
+            smaller = ({**sizes, name: value} for value in LITTLE if value < int(sizes[name]))
+            allowed = next((it for it in smaller if task.allows_case(it)), None)
+            if allowed is not None:
+                yield f"{case}{WITH}{name}={allowed[name]}", allowed
 
 
 def sizes_of(task: Task, name: str) -> Case:

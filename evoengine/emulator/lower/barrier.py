@@ -21,9 +21,11 @@ def arrive(cx: LoweringContext, instruction: Instruction, mask: str) -> None:
         _add_lanes(cx, _field(cx, WarpRecord.yielded.offset), mask)
         return
     cx.instruction = instruction
+    site = str(cx.site(instruction))
+    cx.ir.do(f"store i32 {site}, ptr {_field(cx, WarpRecord.waits_at.offset)}")
     if cx.checked:
-        site = ("i32", str(cx.site(instruction)))
-        cx.ir.call("void", "ev_check_wait", ("ptr", "%checker"), ("i32", "%warp_index"), site)
+        number = ("i32", site)
+        cx.ir.call("void", "ev_check_wait", ("ptr", "%checker"), ("i32", "%warp_index"), number)
     operands = _number_and_count(instruction)
     count = cx.scalar(operands[1], 32) if len(operands) > 1 else "0"
     if count is None:

@@ -63,6 +63,7 @@ class InstructionSite:
 
     line: int  # line of the candidate's source, counted from 1; 0 if unknown
     text: str
+    near: int = 0  # a line nearby, where its own is unknown; 0 if that is, too
 
 
 class LoweringContext(Scratch):
@@ -119,7 +120,7 @@ class LoweringContext(Scratch):
         if key not in self.site_numbers:
             self.site_numbers[key] = len(self.sites)
             self.sites.append(
-                InstructionSite(instruction.line, instruction.text)
+                InstructionSite(instruction.line, instruction.text, instruction.near)
                 if instruction
                 else InstructionSite(0, "")
             )

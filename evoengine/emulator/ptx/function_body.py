@@ -62,6 +62,7 @@ class FunctionBodyReader:
         self.block = Block(".0")
         self.blocks = [self.block]
         self.line = 0
+        self.near = 0  # the last line that was known
         self.split = False  # the next instruction opens a new block
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
 
@@ -158,6 +159,7 @@ class FunctionBodyReader:
         cursor.at += 1
         if text == ".loc":
             self.line = self.source_lines.location(cursor)
+            self.near = self.line or self.near
         elif text == ".reg":
             self._registers()
         elif text in _SPACES:
@@ -226,7 +228,8 @@ class FunctionBodyReader:
         else:
             values = operands(cursor, self.scope, word)
         text = cursor.source[cursor.starts[start] : cursor.starts[cursor.at - 1]]
-        self._append(Instruction(op, modifiers, values, guard, self.line, " ".join(text.split())))
+        written = " ".join(text.split())
+        self._append(Instruction(op, modifiers, values, guard, self.line, written, self.near))
 
     def _append(self, instruction: Instruction) -> None:
         if self.split:

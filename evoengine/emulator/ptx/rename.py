@@ -38,7 +38,7 @@ class Renamer:
         else:
             operands = tuple(map(self.operand, old.operands))
         guard = old.guard and Guard(self._register(old.guard.register), old.guard.negated)
-        return Instruction(old.op, old.modifiers, operands, guard, old.line, old.text)
+        return Instruction(old.op, old.modifiers, operands, guard, old.line, old.text, old.near)
 
     def operand(self, old: Operand) -> Operand:
         """A renamed copy of `old`, or `old` itself if it has no names."""

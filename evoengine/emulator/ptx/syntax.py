@@ -115,6 +115,8 @@ class Instruction:
     # of the candidate's source, counted from 1; 0 if .loc is missing or names another file
     line: int
     text: str  # as in the PTX, without the semicolon
+    # where that is 0, as of what the compiler has moved out of a loop: the last line before it
+    near: int = 0
 
     @property
     def type(self) -> str:

@@ -32,7 +32,8 @@ class WarpRecord(ctypes.Structure):
         ("index", ctypes.c_uint32),
         ("released", ctypes.c_uint32),
         ("yielded", ctypes.c_uint32),
-        ("unused", ctypes.c_uint32 * 11),
+        ("waits_at", ctypes.c_uint32),  # the site of its last barrier
+        ("unused", ctypes.c_uint32 * 10),
         ("arrived", ctypes.c_uint32 * BARRIERS),
         ("expected", ctypes.c_uint32 * BARRIERS),
         ("voted", ctypes.c_uint32 * BARRIERS),

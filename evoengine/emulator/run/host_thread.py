@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy
@@ -10,6 +11,7 @@ import numpy
 from evoengine.emulator.check.findings import AccessCounts, SiteCounts
 from evoengine.emulator.emulator_errors import LaunchRefused
 from evoengine.emulator.run.abi import WARP_ALIGN, BlockRecord, LaunchRecord, StopReason
+from evoengine.emulator.run.barrier_waits import BarrierWait, barrier_waits
 from evoengine.emulator.run.geometry import LaunchGeometry
 from evoengine.emulator.run.launch_checker import LaunchChecker
 from evoengine.emulator.run.memory import DeviceMemory
@@ -24,6 +26,7 @@ class LaunchFault:
     block: int  # linear index
     warp: int
     lanes: int
+    waits: tuple[BarrierWait, ...] = ()  # of a deadlock
 
 
 class HostThreadMemory:
@@ -115,7 +118,12 @@ class HostThread:
             number,
             self._block.fault_warp,
             self._block.fault_lanes,
+            tuple(self._waits()) if self.end is StopReason.deadlock else (),
         )
+
+    def _waits(self) -> Iterator[BarrierWait]:
+        geometry = self._geometry
+        return barrier_waits(self._own_memory.warps, geometry.warps, geometry.warp_bytes)
 
     def accesses(self) -> AccessCounts:
         """The accesses that the checker counted; zeros outside checked mode."""

@@ -12,6 +12,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _OF_SIZES = (
     *("number of the plan", "name of the plan", "power of two in the plan"),
     *("grid that lacks", "size of the plan that lacks", "factor of the plan"),
+    "size of the plan not rounded up",
     *("argument of the plan", "argument of another launch"),
 )
 # What the findings say where a size of the plan is wrong.

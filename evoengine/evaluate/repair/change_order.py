@@ -76,6 +76,7 @@ from evoengine.evaluate.repair.kinds.operator_changes import operator_changes
 from evoengine.evaluate.repair.kinds.order_changes import order_changes
 from evoengine.evaluate.repair.kinds.own_changes import own_changes
 from evoengine.evaluate.repair.kinds.owner_changes import owner_changes
+from evoengine.evaluate.repair.kinds.padded_size_changes import padded_size_changes
 from evoengine.evaluate.repair.kinds.pair_changes import pair_changes
 from evoengine.evaluate.repair.kinds.part_changes import part_changes
 from evoengine.evaluate.repair.kinds.part_end_changes import part_end_changes
@@ -91,6 +92,7 @@ from evoengine.evaluate.repair.kinds.rest_changes import rest_changes
 from evoengine.evaluate.repair.kinds.round_changes import round_changes
 from evoengine.evaluate.repair.kinds.scale_changes import scale_changes
 from evoengine.evaluate.repair.kinds.share_changes import share_changes
+from evoengine.evaluate.repair.kinds.shared_condition_changes import shared_condition_changes
 from evoengine.evaluate.repair.kinds.shared_part_changes import shared_part_changes
 from evoengine.evaluate.repair.kinds.sibling_changes import sibling_changes
 from evoengine.evaluate.repair.kinds.stage_changes import stage_changes
@@ -125,6 +127,8 @@ _CODE_CHANGES = (
     round_changes,
     kept_changes,
     guard_changes,
+    shared_condition_changes,
+    padded_size_changes,
     order_changes,
     update_changes,
     updated_changes,

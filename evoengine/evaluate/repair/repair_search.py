@@ -13,9 +13,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from evoengine.candidate.arch import DeviceLimits
+from evoengine.candidate.binding import bind
 from evoengine.candidate.kernel_file import Candidate
-from evoengine.errors import EvoError
+from evoengine.errors import CandidateError, EvoError
 from evoengine.evaluate.repair.change_judge import ChangeJudge
+from evoengine.evaluate.repair.change_order import header_end, ordered_changes
 from evoengine.evaluate.repair.change_queue import ChangeQueue
 from evoengine.evaluate.repair.cheap_case import (
     is_small_enough,
@@ -24,7 +26,9 @@ from evoengine.evaluate.repair.cheap_case import (
 )
 from evoengine.evaluate.repair.found_repairs import FoundRepairs
 from evoengine.evaluate.repair.kinds.difference_changes import difference_changes
+from evoengine.evaluate.repair.repair_job import changed_candidate
 from evoengine.evaluate.repair.repair_walk import RepairWalk
+from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
 from evoengine.protocols import Progress, no_progress
@@ -95,6 +99,42 @@ class RepairSearch:
             return found
         finally:
             await asyncio.gather(ordering, *starting, return_exceptions=True)
+
+    async def find_in_plan(
+        self, candidate: Candidate, seconds: float, progress: Progress
+    ) -> FoundRepairs:
+        """The first change of a launch plan that cannot be built with which the plan of every case
+        can be, and every output is right; found in at most about `seconds`. Raises as `find` does.
+        """
+        progress("looking for the change of the plan that makes it right")
+        began, found = self.clock(), FoundRepairs()
+        case = next(iter(self._judge.compiler.task.cases))
+        judge = ChangeJudge(
+            candidate, self._judge, self._judge, self.limits, WrongInputs(case, 0), ()
+        )
+        changes = await asyncio.to_thread(ordered_changes, candidate)
+        for change, _ in changes:
+            if found.changes or self.clock() - began > seconds:
+                break
+            changed = self._with_a_plan(candidate, change)
+            if changed is not None:
+                found.launched += 1
+                if not await judge.wrong_elsewhere(changed):
+                    found.changes.append(change)
+        found.seconds = self.clock() - began
+        return found
+
+    def _with_a_plan(self, candidate: Candidate, change: SourceChange) -> Candidate | None:
+        """The candidate with a change of its header, if its plan can be built for each case."""
+        if any(piece.end > header_end(candidate) for piece in change.pieces):
+            return None
+        try:
+            changed = changed_candidate(candidate, change)
+            for case in self._judge.compiler.task.all_cases:
+                bind(changed, self._judge.compiler.task, case, self.limits)
+        except CandidateError:
+            return None
+        return changed
 
     async def _find(
         self,

@@ -54,6 +54,10 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "misaligned": ("whole vectors",),
     "divergent barrier": ("statements", "return", "condition", "moved"),
     "mixed barrier": ("barrier", "number"),
+    "deadlock": (
+        *("barrier", "number", "factor", "condition", "return", "statement", "arrival", "name for"),
+        *("guard", "comparison"),
+    ),
 }
 _RESERVED = ("shared memory of another size", "stages of shared memory", "size of the plan")
 _ATOMICS = frozenset(

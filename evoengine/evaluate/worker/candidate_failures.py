@@ -50,6 +50,10 @@ class LaunchTimeout(CandidateFailure):
         self.strays = strays
 
 
+class BlockDeadlock(LaunchTimeout):
+    """All threads of a block wait at barriers that nobody else reaches."""
+
+
 class UnsupportedKernel(CandidateFailure):
     """The candidate uses something that the emulator does not support."""
 

@@ -285,6 +285,13 @@ def test_sections_pragmas_prototypes_and_files_are_skipped() -> None:
     ] == ["ret"]
 
 
+def test_what_the_compiler_has_moved_is_near_the_last_line_before_it() -> None:
+    text = ".entry k() {\nmembar.cta;\n.loc 1 10 0\nmembar.cta;\n.loc 1 0 5\nmembar.gl;\nret; }"
+    found = parse(text).functions["k"].blocks[0].instructions
+    places = [(item.line, item.near) for item in found]
+    assert places == [(0, 0), (10, 10), (0, 10), (0, 10)]
+
+
 def test_lines_are_those_of_the_file_with_the_kernel() -> None:
     text = (
         ".func f() {\n.loc 2 50 1\nmembar.gl;\nret; }\n.entry k() {\n.loc 1 10 0\nmembar.cta;\n.loc"

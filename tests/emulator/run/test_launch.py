@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -151,13 +152,18 @@ def test_a_barrier_that_others_never_reach_ends_the_launch_and_names_the_block()
     body = "setp.lt.u32 %p1, %t, 32; @%p1 bra one; bar.sync 2; bra end; one: bar.sync 1; end:"
     with pytest.raises(
         OutOfFuel,
-        match="deadlock: threads of block 4 wait at a barrier that the others never reach",
+        match=re.escape(
+            "deadlock: threads of block 4 wait at a barrier that the others never reach: barrier 1"
+            " at `bar.sync 1` waits for all threads, and 32 are there (warp 0); barrier 2 at"
+            " `bar.sync 2` waits for all threads, and 32 are there (warp 1)"
+        ),
     ):
         launch(body, grid=9, block=64, blocks=[4])
 
 
 def test_a_count_that_no_block_has_is_never_met() -> None:
-    with pytest.raises(OutOfFuel, match="never reach"):
+    said = "barrier 1 at `bar.sync 1, 2048` waits for 2048 threads, and 64 are there (warps 0 to 1)"
+    with pytest.raises(OutOfFuel, match=re.escape(said)):
         launch("bar.sync 1, 2048;", block=64)
 
 

@@ -18,7 +18,8 @@ typedef struct Warp {
     u32 index;              /* in its block */
     u32 released;           /* waiting lanes that may go on */
     u32 yielded;            /* lanes that yielded to the other warps */
-    u32 unused[11];
+    u32 waits_at;           /* the site of its last barrier */
+    u32 unused[10];
     u32 arrived[BARRIERS];  /* lanes that wait at a barrier */
     u32 expected[BARRIERS]; /* threads that the barrier waits for; 0: the whole block */
     u32 voted[BARRIERS];    /* lanes whose predicate holds, for bar.red */

@@ -12,6 +12,9 @@ from evoengine.evaluate.repair.source_change import SourceChange
 _COPIES = re.compile(r"cp_|copy|async|bulk|fetch|stage|expect_tx|load|bytes", re.IGNORECASE)
 _BYTES = re.compile(r"bytes|size", re.IGNORECASE)
 _SIZES = (2, 4, 8)
+_LEAST_TERMS = 3
+_IN_BYTES = re.compile(r" \* (2|4|8|16|32|64|128|sizeof\([^()]*\))$")
+_PRODUCT = re.compile(r"[A-Za-z_][\w.]*( \* [A-Za-z_][\w.]*)+")
 _WHOLE_COPIES = ("4", "8", "16")  # that cp.async brings at once
 
 
@@ -22,6 +25,40 @@ def byte_changes(code: KernelCode) -> Iterator[SourceChange]:
     for first, last in _numbers(code):
         for size in _SIZES:
             yield times(code, first, last, f"* {size}", "elements for bytes")
+    for first, last in _summands(code):
+        for size in _SIZES[:2]:
+            yield times(code, first, last, f"* {size}", "summand of elements among bytes")
+
+
+def _summands(code: KernelCode) -> Iterator[tuple[int, int]]:
+    """`warp * COLUMNS` in the argument `base + row * PITCH + warp * COLUMNS + n * 32` of a call: a
+    product without a number as factor beside one that has the size of an element, or of a chunk.
+    """
+    tokens = code.tokens
+    for place in range(len(tokens) - 1):
+        is_call = tokens.kind(place) == "name" and tokens.text(place + 1) == "("
+        if not is_call or not code.function_places[place]:
+            continue
+        for pair in code.extents.arguments(place + 1):
+            found = list(_terms(code, *pair))
+            texts = [tokens.source(*term) for term in found]
+            if any(_IN_BYTES.search(text) for text in texts):
+                yield from (
+                    term
+                    for term, text in zip(found, texts, strict=True)
+                    if _PRODUCT.fullmatch(text) and _is_count(code, *term)
+                )
+
+
+def _terms(code: KernelCode, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """The summands of a sum of three or more; none of another expression."""
+    tokens, begin, place, found = code.tokens, first, first, list[tuple[int, int]]()
+    while place <= last + 1:
+        if place == last + 1 or (tokens.text(place) == "+" and code.extents.is_binary(place)):
+            found.append((begin, place - 1))
+            begin = place + 1
+        place = tokens.partners.get(place, place) + 1 if tokens.text(place) in "([" else place + 1
+    yield from found if len(found) >= _LEAST_TERMS else ()
 
 
 def _numbers(code: KernelCode) -> Iterator[tuple[int, int]]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.ahead_changes import functions_with
 from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.source_change import SourceChange
 
@@ -29,6 +30,21 @@ def choice_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _weights(code)
     yield from _last_block(code)
     yield from _limits(code)
+    yield from _wraps(code)
+
+
+def _wraps(code: KernelCode) -> Iterator[SourceChange]:
+    """`next + 1 < n ? next + 1 : first` made `... : 0`: what goes round begins at 0 again."""
+    tokens = code.tokens
+    for question, one, other in _choices(code):
+        begin = code.extents.first_of(question, 0)
+        limited = re.fullmatch(r"(.+ [-+] 1) (<|!=|>=|==) .+", tokens.source(begin, question - 1))
+        if limited is None:
+            continue
+        is_left = limited[2] in ("<", "!=")
+        round_again, same = (other, one) if is_left else (one, other)
+        if tokens.source(*same) == limited[1] and tokens.source(*round_again) != "0":
+            yield code.replaced(*round_again, "0", "begin of another round")
 
 
 def _arms(code: KernelCode) -> Iterator[SourceChange]:
@@ -75,14 +91,15 @@ def _flags(code: KernelCode) -> Iterator[SourceChange]:
 
 def _copies(code: KernelCode) -> Iterator[SourceChange]:
     """How many bytes of a copy are read, or filled with zeros, where a flag says what is inside."""
-    tokens = code.tokens
+    tokens, copying = code.tokens, functions_with(code, _COPIES)
     for first, last in code.statements:
-        if not _COPIES.search(tokens.source(first, last)):
+        is_own = tokens.text(first) in copying and tokens.text(first + 1) == "("
+        if not is_own and not _COPIES.search(tokens.source(first, last)):
             continue
         for place in range(first, last):
             if tokens.text(place) not in _BYTES or tokens.text(place + 1) not in (")", ","):
                 continue
-            if tokens.text(place - 1) not in ("(", ","):
+            if tokens.text(place - 1) not in ("(", ",") or tokens.text(place - 2) == ":":
                 continue
             number = tokens.text(place)
             for flag in _booleans(code, place):

@@ -20,6 +20,7 @@ _AS_VECTOR = re.compile(
 )
 _NEAREST = 60  # tokens behind a condition
 
+_SET_BACK = re.compile(r"\w+ = -?(\d[\w.]*|INFINITY|FLT_MAX);")
 _STORE = re.compile(r"atomicAdd\(|[\w.\[\]() *+]*\] = ")
 
 
@@ -164,6 +165,30 @@ def _reset(code: KernelCode) -> Iterator[SourceChange]:
             if not item.is_parameter and item.name in inside:
                 yield code.inserted(body, f" {item.name} = 0.0f;", "reset missing")
     yield from _reset_behind(code)
+    yield from _reset_of_sibling(code)
+
+
+def _reset_of_sibling(code: KernelCode) -> Iterator[SourceChange]:
+    """`low = 0.0f;` made `low = 0.0f; high = 0.0f;` where both are declared together, and nothing
+    of the function sets `high`.
+    """
+    tokens = code.tokens
+    for first, last in code.statements:
+        item = code.names.at(first)
+        if item is None or not _SET_BACK.fullmatch(tokens.source(first, last)):
+            continue
+        opening = code.function_of(first)
+        function = range(opening, tokens.partners.get(opening, opening))
+        for other in code.names.all:
+            is_beside = other.declaration == item.declaration and other != item
+            is_set = any(
+                tokens.text(place + 1) == "=" and place != other.position
+                for place in function
+                if tokens.text(place) == other.name
+            )
+            if is_beside and not is_set:
+                new = f" {other.name} = {tokens.source(first + 2, last)}"
+                yield code.inserted(last, new, "reset missing, of a sibling")
 
 
 def _reset_behind(code: KernelCode) -> Iterator[SourceChange]:

@@ -13,7 +13,9 @@ from evoengine.evaluate.repair.kinds.term_changes import sorts_between
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _POWERS = ("2", "4", "8", "16", "32")
+_SPLIT = (8, 16)  # registers, lanes or rows that are split into two coordinates
 _MOST_PLACES = 40
+_NEAREST = 40  # tokens between both parts of a number
 # of register e of a fragment of mma: its row of 16, its column of 8
 _PARTS_OF_TWO = ("{} * 8",)
 _PARTS_OF_FOUR = ("{} / 2 * 8", "{} % 2", "{} % 2 * 8", "{} / 2")
@@ -29,6 +31,37 @@ def coordinate_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _variables(code)
     yield from _steps_of_factors(code)
     yield from _register_pairs(code)
+    yield from _split_numbers(code)
+
+
+def _split_numbers(code: KernelCode) -> Iterator[SourceChange]:
+    """`r % 4` and `r / 4` of one place made `r / 2` and `r % 2`, and the like: what is split into a
+    quotient and a remainder has other parts, or its parts have changed places.
+    """
+    tokens = code.tokens
+    splits = [
+        place
+        for place in range(1, len(tokens))
+        if tokens.text(place) in ("/", "%")
+        and tokens.text(place + 1) in _POWERS
+        and tokens.kind(place - 1) == "name"
+        and code.function_places[place]
+        and code.extents.operand_before(place) == (place - 1, place - 1)
+    ]
+    for one in splits:
+        for other in splits:
+            is_near = one < other < one + _NEAREST and tokens.text(other) != tokens.text(one)
+            of_one = tokens.text(one - 1) == tokens.text(other - 1)
+            if not is_near or not of_one or tokens.text(one + 1) != tokens.text(other + 1):
+                continue
+            for signs in ("/%", "%/"):
+                for power in _POWERS:
+                    if (tokens.text(one), tokens.text(one + 1)) != (signs[0], power):
+                        pair = [
+                            code.replaced(one, one + 1, f"{signs[0]} {power}", ""),
+                            code.replaced(other, other + 1, f"{signs[1]} {power}", ""),
+                        ]
+                        yield together(pair, "number split otherwise")
 
 
 def _register_pairs(code: KernelCode) -> Iterator[SourceChange]:
@@ -61,6 +94,12 @@ def _divided_or_modulo(code: KernelCode) -> Iterator[SourceChange]:
         if is_part and code.function_places[position] and code.extents.is_binary(position):
             other = "/" if text == "%" else "%"
             yield code.replaced(position, position, other, "quotient for remainder")
+            for power in _POWERS:
+                own = tokens.text(position + 1)
+                if power != own and int(power) * int(own) in _SPLIT:
+                    new = f"{other} {power}"
+                    kind = "quotient by another number for a remainder"
+                    yield code.replaced(position, position + 1, new, kind)
 
 
 def _parts_of_registers(code: KernelCode) -> Iterator[SourceChange]:

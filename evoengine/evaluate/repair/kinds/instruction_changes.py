@@ -26,6 +26,7 @@ _TYPES = {
 _SELECTORS = ("0x5410", "0x7632", "0x3210", "0x7654", "0x6420", "0x7531", "0x1032", "0x0123")
 _BOTH = frozenset(("f16", "bf16", "f16x2", "bf16x2"))  # operands have one type of these
 TYPE = re.compile(rf"(?<=\.)(?:{'|'.join(sorted(_TYPES, key=len, reverse=True))})\b")
+_LANES = re.compile(r"%lanemask_(lt|le|gt|ge|eq)\b")
 _NAME = re.compile(r"(?:mma|wmma|cvt|ldmatrix|add|mul|fma|max|min|dp4a)\S*")
 _TRANSPOSED, _LOADED = ".trans", re.compile(r"ldmatrix\S*?\.x[124]\b(?!\.trans)")
 
@@ -64,6 +65,11 @@ def _others(text: str) -> Iterator[tuple[str, str]]:
     """Other texts of asm, each with the kind of the change."""
     for new in _other_types(text):
         yield new, "type of an instruction"
+    if found := _LANES.search(text):
+        for own in ("lt", "le", "gt", "ge", "eq"):
+            if own != found[1]:
+                new = f"{text[: found.start(1)]}{own}{text[found.end(1) :]}"
+                yield new, "mask of other lanes in asm"
     if _TRANSPOSED in text:
         yield text.replace(_TRANSPOSED, ""), "transposition of an instruction too many"
     elif found := _LOADED.search(text):

@@ -18,6 +18,8 @@ _LOWEST = re.compile(
 )
 _END = re.compile(r"\w*(end|last|stop|limit|high|until)\w*|[a-z]+1", re.IGNORECASE)
 
+_LIMITED = re.compile(r"\bmin\((\w+), \w+ - ")
+
 _MOST_SIZES = 4
 _MOST_MASKS = 2
 _MOST_TERMS = 4
@@ -32,6 +34,7 @@ def limit_changes(code: KernelCode) -> Iterator[SourceChange]:
         yield from _lowest(code, item, value)
         yield from _ends(code, item, value)
         yield from _offsets(code, item, value)
+        yield from _nominal(code, item, value)
     for (_, one), (item, other) in pairwise(values):
         yield from _same_begin(code, one, item, other)
     yield from _bits(code)
@@ -66,6 +69,18 @@ def _ends(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[Source
     for size in [name for name in sizes if name not in text][:_MOST_SIZES]:
         for limit in (size, f"{size} - 1"):
             yield code.replaced(*value, f"min({text}, {limit})", "end without its limit")
+
+
+def _nominal(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceChange]:
+    """`sum / share` made `sum / size` behind `size = min(share, N - first)`: the last part is
+    smaller.
+    """
+    tokens = code.tokens
+    nominal = set(_LIMITED.findall(tokens.source(*value)))
+    for place in range(value[1] + 1, item.last + 1) if item.sort == "int" else ():
+        is_factor = "*" in (tokens.text(place - 1), tokens.text(place + 1))
+        if tokens.text(place) in nominal and tokens.text(place - 1) != "." and not is_factor:
+            yield code.replaced(place, place, item.name, "nominal size of a part")
 
 
 def _offsets(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceChange]:

@@ -12,6 +12,7 @@ _LANE = re.compile(r"\b(lane|tid|thread|t|i)\w*\b", re.IGNORECASE)
 _MOST_LANES = 3
 _BEGUN = re.compile(r"(?:const )?(?:int|unsigned) (\w+) = (.+); (.+)", re.DOTALL)
 _BOUNDED = re.compile(r"(\w+) < ([^<>=&|]+)", re.DOTALL)
+_OWN_BLOCK = re.compile(r"\b(\w+) = (?:\w+\()?blockIdx\.([xyz])\)?\s*[;,]")
 _THREADS = re.compile(r"THREAD|BLOCK|WARP")
 _FLOATS = ("float", "double", "half", "int")
 
@@ -27,6 +28,7 @@ def loop_changes(code: KernelCode) -> Iterator[SourceChange]:
         is_loop = code.tokens.text(loop) == "for" and loop + 1 in code.tokens.partners
         if is_loop and code.function_places[loop]:
             yield from _steps(code, loop)
+            yield from _steps_of_blocks(code, loop)
             yield from _resets(code, loop)
             yield from _guards(code, loop)
 
@@ -94,6 +96,21 @@ def _steps(code: KernelCode, loop: int) -> Iterator[SourceChange]:
         for size in (*sizes, *grids):
             new = f"({text}) * {size}" if last > place + 1 else f"{text} * {size}"
             yield code.replaced(place + 1, last, new, "step of a loop times a size")
+
+
+def _steps_of_blocks(code: KernelCode, loop: int) -> Iterator[SourceChange]:
+    """`i = blockIdx.x; i < n; i += ROUNDS` made `i += gridDim.x`: blocks take turns."""
+    tokens = code.tokens
+    ends = code.head_ends(loop + 1)
+    begun = _OWN_BLOCK.search(tokens.source(loop + 2, ends[0])) if len(ends) == 2 else None
+    if begun is None:
+        return
+    for place in range(ends[1], tokens.partners[loop + 1]):
+        if tokens.text(place) == "+=" and tokens.text(place - 1) == begun[1]:
+            last = code.extents.last_of(place, 0)
+            if "gridDim" not in tokens.source(place + 1, last):
+                size = f"gridDim.{begun[2]}"
+                yield code.replaced(place + 1, last, size, "step of all blocks")
 
 
 def _resets(code: KernelCode, loop: int) -> Iterator[SourceChange]:

@@ -17,6 +17,7 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _RETURN = re.compile(r"\b(\w+)\(([^(){}]*)\)\s*\{\s*return ([^;]+);\s*\}")
 _SIMPLE = re.compile(r"[A-Za-z_]\w*")
+_NO_CALLS = frozenset(("if", "while", "for", "switch", "return", "sizeof"))
 _LEAST = 4  # tokens of a value
 _MOST_LIKE = 4
 _REGISTER = re.compile(r"([\w\[\]]+)\[(\d)\] = (.+);", re.DOTALL)
@@ -105,7 +106,9 @@ def _summed(code: KernelCode) -> Iterator[SourceChange]:
     calls: dict[str, list[Range]] = {}
     for place in range(len(tokens) - 1):
         is_call = tokens.kind(place) == "name" and tokens.text(place + 1) == "("
-        if is_call and code.function_places[place] and place + 1 in tokens.partners:
+        if not is_call or tokens.text(place) in _NO_CALLS:
+            continue
+        if code.function_places[place] and place + 1 in tokens.partners:
             arguments = code.extents.arguments(place + 1)
             calls.setdefault(tokens.text(place), []).extend(arguments[:1])
     for found in calls.values():

@@ -11,6 +11,39 @@ COUNT_WORDS = {
         "a number of elements is taken for a number of bytes: the factor for the bytes of an"
         " element (sizeof) is missing, so that only a part is copied, in"
     ),
+    "summand of elements among bytes": (
+        "a summand counts elements where the others are in bytes: the factor for the bytes of an"
+        " element (sizeof, 2 for halves) is missing, so that warps or lanes read or write"
+        " overlapping places, in"
+    ),
+    "size without its padding": (
+        "the size (pitch, stride) is that without the padding: the array has whole tiles, rounded"
+        " up, so that its rows or heads lie further apart, in"
+    ),
+    "begin of another round": (
+        "what goes round must begin at 0 again (wrap around): it goes on at another place, so that"
+        " some parts (slices, stages) are left out and others taken twice, in"
+    ),
+    "quotient by another number for a remainder": (
+        "the quotient and the remainder are confused (/ for %), and by the wrong number: the lane"
+        " or register of another layout is taken, in"
+    ),
+    "mask of other lanes in asm": (
+        "the mask has the wrong lanes (those below without the own one, or with it; strictly below"
+        " for up to): the own lane is missing or too many, in"
+    ),
+    "reset missing, of a sibling": (
+        "a variable beside it is not set back (reset, cleared): it keeps what was added before, in"
+    ),
+    "number split otherwise": (
+        "the index is split into quotient and remainder by the wrong number, or the two have"
+        " changed places (/ for %): registers, lanes or columns of another layout are taken, in"
+    ),
+    "step of all blocks": (
+        "the step (stride) of the loop is not the number of blocks: each block begins at its own"
+        " index, and they are to take turns; so blocks do the same parts twice, or leave some out,"
+        " in"
+    ),
     "names of two statements exchanged": (
         "two neighbouring values have each other's variable: rows and columns, or first and"
         " second, are exchanged (swapped), in"
@@ -80,6 +113,16 @@ COUNT_WORDS = {
     "guard too many": (
         "a condition is too many: what it guards must be done each time (in every round, for every"
         " tile), and is left out where it does not hold, in"
+    ),
+    "nominal size of a part": (
+        "the nominal (full) size of a part is taken where its actual size is meant: the last part"
+        " (the ragged tail, a last warp or tile) has fewer, so that the count or divisor is too"
+        " large there, in"
+    ),
+    "part of a like condition missing": (
+        "a part of the condition is missing, which a like condition of the kernel has: all of them"
+        " (every lane, warp, team or block) do what those alone must do for which it holds, so that"
+        " something is added or written several times or beyond the end, in"
     ),
     "summand of a like call": (
         "a summand is missing (such as what is subtracted from all others), which another call of"

@@ -10,7 +10,7 @@ import numpy
 from evoengine.candidate.binding import BoundLaunch, BufferArgument
 from evoengine.emulator.check.findings import AccessCounts, Check
 from evoengine.emulator.device import Checks, LaunchReport
-from evoengine.evaluate.worker.candidate_failures import LaunchTimeout
+from evoengine.evaluate.worker.candidate_failures import BlockDeadlock, LaunchTimeout
 from evoengine.evaluate.worker.check import poisoned_for, written_by
 from evoengine.evaluate.worker.emulated.emulated_arena import EmulatedArena
 from evoengine.evaluate.worker.emulated.emulated_program import EmulatedProgram
@@ -104,7 +104,8 @@ class _Followed:
         Blocks that exceed the most rounds are not followed, because blocks that wait for others
         never end in a sample: the whole grid then runs without checks, and raises LaunchTimeout
         where it does not end either. Strays that were seen until then count: what a block waits for
-        does not make it leave its memory, and without checks they could end this process.
+        does not make it leave its memory, and without checks they could end this process. So does a
+        deadlock within a block: no other block can end it.
         """
         total = math.prod(launch.grid)
         self.total_blocks += total
@@ -113,7 +114,8 @@ class _Followed:
             followed = self._follow(launch, total, before)
         except LaunchTimeout as late:
             followed = 0
-            self.findings |= dict.fromkeys(late.strays)
+            stuck = (str(late),) if isinstance(late, BlockDeadlock) else ()
+            self.findings |= dict.fromkeys((*stuck, *late.strays))
         self.blocks += followed
         if not self.findings and (not followed or (followed < total and not last)):
             before.restore()

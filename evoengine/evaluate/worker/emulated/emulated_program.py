@@ -18,6 +18,7 @@ from evoengine.emulator import emulator_errors
 from evoengine.emulator.device import Checks, Emulator, LaunchReport
 from evoengine.evaluate.worker.arena import POISON
 from evoengine.evaluate.worker.candidate_failures import (
+    BlockDeadlock,
     CandidateFailure,
     CannotLaunch,
     DeviceTrap,
@@ -195,6 +196,8 @@ def as_candidate_failures() -> Iterator[None]:
 
 def failure_of(error: emulator_errors.EmulatorError) -> CandidateFailure:
     """An error of the emulator as a failure of the candidate."""
+    if isinstance(error, emulator_errors.Deadlock):
+        return BlockDeadlock(str(error), error.strays)
     if isinstance(error, emulator_errors.OutOfFuel):
         return LaunchTimeout(str(error), error.strays)
     if isinstance(error, emulator_errors.KernelFault):
