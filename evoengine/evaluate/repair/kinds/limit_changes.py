@@ -18,7 +18,7 @@ _LOWEST = re.compile(
 )
 _END = re.compile(r"\w*(end|last|stop|limit|high|until)\w*|[a-z]+1", re.IGNORECASE)
 
-_LIMITED = re.compile(r"\bmin\((\w+), \w+ - ")
+_LIMITED = re.compile(r"\bmin\(([A-Za-z_]\w*), \w+ - ")
 
 _MOST_SIZES = 4
 _MOST_MASKS = 2
