@@ -54,6 +54,7 @@ MANIFESTS = {
         "bugs_twentyseventh",
         "bugs_twentyeighth",
         "bugs_twentyninth",
+        "bugs_thirtieth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -68,6 +69,8 @@ APPROXIMATED = {
     "carrier_quotient_approximated",
     "dmma_scale_by_rsqrtf",
     "segment_approximate_division",
+    "folding_fast_division",
+    "thief_fast_division",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -145,6 +148,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentyseventh", 40, 3, 0),
         ("bugs_twentyeighth", 40, 3, 0),
         ("bugs_twentyninth", 40, 3, 0),
+        ("bugs_thirtieth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
