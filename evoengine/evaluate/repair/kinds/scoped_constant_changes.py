@@ -14,7 +14,7 @@ _MOST_CONSTANTS = 12  # of a type, those that are read most often
 
 def scoped_constant_changes(code: KernelCode) -> Iterator[SourceChange]:
     """`block < Shape::kWidth / 8` made `block < Shape::kBlocks`: each constant that is read of the
-    same type, in place of a bound, or of one divided by a number.
+    same type, in place of the bound of a condition, or of one divided by a number.
     """
     tokens = code.tokens
     read = [
@@ -25,7 +25,11 @@ def scoped_constant_changes(code: KernelCode) -> Iterator[SourceChange]:
         and tokens.text(place + 2) not in ("(", "::", "<")
         and code.function_places[place]
     ]
-    bounds = [place for place in read if tokens.text(place - 2) in _COMPARED]
+    bounds = [
+        place
+        for place in read
+        if tokens.text(place - 2) in _COMPARED and code.loop_of(place) is None
+    ]
     counts = Counter((tokens.text(place - 1), tokens.text(place + 1)) for place in read)
     for place in bounds:
         scope, own = tokens.text(place - 1), tokens.text(place + 1)
