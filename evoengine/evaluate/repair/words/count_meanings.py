@@ -57,6 +57,14 @@ COUNT_WORDS = {
         "an assignment is missing that a like block of the kernel has: the new value is not kept"
         " (not written back), so that the old one is used afterwards, in"
     ),
+    "place within its tile in a condition": (
+        "the condition (mask, bound) compares the position within its tile, without the tile's"
+        " begin (start, offset): later tiles are not masked, or too much is, in"
+    ),
+    "limit by a function of the kernel missing": (
+        "a limit is missing (a maximum or minimum, a clamp): the range begins before or ends behind"
+        " its bound, so that some are taken twice or belong to others, in"
+    ),
     "number split otherwise": (
         "the index is split into quotient and remainder by the wrong number, or the two have"
         " changed places (/ for %): registers, lanes or columns of another layout are taken, in"
