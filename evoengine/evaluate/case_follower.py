@@ -15,11 +15,17 @@ from evoengine.evaluate.compile_candidate import CandidateCompiler, CompiledCand
 from evoengine.evaluate.fault_in_the_open import told_in_the_open
 from evoengine.evaluate.followed_cases import FollowedCases
 from evoengine.evaluate.hidden_case import HIDDEN_CASE, report_without_sizes
+from evoengine.evaluate.told_fault import findings_of
 from evoengine.protocols import CompiledCase, Device, Job, Purpose, Report, no_progress
 from evoengine.records import CheckedRun, Status
 from evoengine.task.schema import Input, Output, Task, shape_of
+from evoengine.task.small_cases import smaller_versions
 
 PROBLEM_CHARACTERS = 300
+SMALL_S = 20.0  # for the small versions together
+MOST_SMALL = 3
+# Faults that do not depend on the sizes of a case: what is missing is an order of accesses.
+OF_ORDER = ("race", "async copy", "mixed barrier", "divergent barrier", "deadlock")
 
 
 class CaseFollower:
@@ -92,10 +98,39 @@ class CaseFollower:
                         break
         except TimeoutError:
             problem = _share(f"stopped after {self._limit_s:g} s", len(runs), len(cases))
+        if ended is None and is_wanted() and (problem or any(it.sampled for it in runs.values())):
+            fault = await self._fault_of_a_small_one(candidate, compiled)
+            if fault is not None:
+                return FollowedCases(runs, fault=fault)
         if ended is None:
             return FollowedCases(runs, problem=problem)
         report = await self._in_the_open(*ended, candidate)
         return _ended(runs, report, ended[1].cases[0], len(cases))
+
+    async def _fault_of_a_small_one(
+        self, candidate: Candidate, compiled: CompiledCandidate
+    ) -> Report | None:
+        """The fault on a small version of a shown case, of which all blocks are followed: what
+        happens between blocks is seldom seen in a few of many. Not of every kind: a kernel need
+        not reach its own memory for sizes that no case has, but it may have no race there.
+        """
+        task = self._task
+        names = [name for case in task.cases for name in smaller_versions(task, case)[:1]]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SMALL_S):
+                for case in await self._compiler.compile_small(
+                    candidate, names[:MOST_SMALL], self._limits
+                ):
+                    job = Job(
+                        cases=(case,),
+                        tier=compiled.tier,
+                        candidate=compiled.code_digest,
+                        purpose=Purpose.checked_mode,
+                    )
+                    report = await self.device.run(job, no_progress)
+                    if report.status is Status.fault and report.reason.startswith(OF_ORDER):
+                        return report.model_copy(update={"forensics": findings_of(report)})
+        return None
 
     async def _in_the_open(self, report: Report, job: Job, candidate: Candidate) -> Report:
         """As told_in_the_open, with a time limit of its own: what was found in time counts."""

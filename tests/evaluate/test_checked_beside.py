@@ -149,8 +149,9 @@ class Bench:
         clang: CompilePool | None = None,
         limit_s: float = 60.0,
         make_device: Callable[[str], Device] | None = None,
+        task: str = TASK,
     ) -> None:
-        path = write_task(folder)
+        path = write_task(folder, task=task)
         self.task = load_task(path)
         self.gpu = ScriptedGpu(self.task)
         self.emulator = Watched(kept().device("h200"), self.gpu.events)
@@ -188,8 +189,8 @@ def shown(row: VerdictFigures) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def write_task(folder: Path, more_of_x: str = "", python: str = PYTHON) -> Path:
-    (folder / "double.yaml").write_text(TASK.replace("dtype: int32", f"dtype: int32{more_of_x}", 1))
+def write_task(folder: Path, more_of_x: str = "", python: str = PYTHON, task: str = TASK) -> Path:
+    (folder / "double.yaml").write_text(task.replace("dtype: int32", f"dtype: int32{more_of_x}", 1))
     (folder / "double.py").write_text(python)
     return folder / "double.yaml"
 
@@ -198,6 +199,22 @@ async def pair(bench: Bench, source: str) -> tuple[Verdict, Verdict]:
     """The first verdict and the verification of one candidate."""
     async with bench:
         return await bench.first(source), await bench.verified(source)
+
+
+def test_a_race_in_a_block_that_is_not_followed_is_found_on_a_small_version(tmp_path: Path) -> None:
+    """Of 65536 blocks some are followed, and the fourth is not: of a small version all are."""
+    sizes = {"4096": "8388608", "256": "8388736"}
+    task = TASK
+    for small, large in sizes.items():
+        task = task.replace(f"N: {small}}}", f"N: {large}}}")
+    only = "if (blockIdx.x != 3) __syncthreads(); else __nanosleep(5000);"
+    first, verified = kept().run(pair(Bench(tmp_path, task=task), KERNEL.replace("BARRIER", only)))
+    assert first.status is Status.correct
+    assert verified.status is Status.fault
+    assert "on large with N=81921" in verified.reason
+    assert verified.forensics is not None
+    assert verified.forensics.case == "large with N=81921"
+    assert verified.forensics.diagnoses[0].kind is DiagnosisKind.fault
 
 
 def test_a_missing_barrier_is_a_fault_with_both_lines_when_it_counts(tmp_path: Path) -> None:

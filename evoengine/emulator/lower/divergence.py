@@ -83,6 +83,12 @@ class Divergence:
         ir.do(f"store i{bits} {kept}, ptr %region{region}.pending")
         return mask
 
+    def has_pending(self, region: int) -> str:
+        """Whether lanes are pending at any block of a region, as an i1."""
+        bits = self._bits(region)
+        pending = self._ir.get(f"load i{bits}, ptr %region{region}.pending")
+        return self._ir.get(f"icmp ne i{bits} {pending}, 0")
+
     def dispatch(self, region: int) -> None:
         """Emits the dispatcher of a region; the code emitted next runs when no lanes are
         pending.

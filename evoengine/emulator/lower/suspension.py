@@ -81,8 +81,8 @@ class Suspensions:
     # ------------------------------------------------------------ waiting
 
     def meet(self, number: int, region: int) -> None:
-        """Parks the active lanes before block `number` while others of their warp spin, if all of
-        them must take part in what it does.
+        """Parks the active lanes before block `number` while others of their warp spin or are
+        elsewhere in the region, if all of them must take part in what it does.
         """
         meetings = self._meetings(region)
         if number not in meetings:
@@ -92,7 +92,8 @@ class Suspensions:
             parked = ir.get(f"load i32, ptr %parked{target}")
             others = ir.get(f"or i32 {others}, {parked}")
         wait, on = ir.label(), ir.label()
-        some = ir.get(f"icmp ne i32 {others}, 0")
+        parked = ir.get(f"icmp ne i32 {others}, 0")
+        some = ir.get(f"or i1 {parked}, {self._divergence.has_pending(region)}")
         ir.do(f"br i1 {some}, label %{wait}, label %{on}")
         ir.place(wait)
         arrive(self._body.cx, Instruction("yield", (), (), None, 0, "yield"), mask)

@@ -63,6 +63,7 @@ from evoengine.evaluate.repair.kinds.lane_group_changes import lane_group_change
 from evoengine.evaluate.repair.kinds.launch_changes import launch_changes
 from evoengine.evaluate.repair.kinds.layout_changes import layout_changes
 from evoengine.evaluate.repair.kinds.length_changes import length_changes
+from evoengine.evaluate.repair.kinds.like_block_changes import like_block_changes
 from evoengine.evaluate.repair.kinds.like_part_changes import like_part_changes
 from evoengine.evaluate.repair.kinds.like_statement_changes import like_statement_changes
 from evoengine.evaluate.repair.kinds.limit_changes import limit_changes
@@ -91,6 +92,7 @@ from evoengine.evaluate.repair.kinds.rescaled_changes import rescaled_changes
 from evoengine.evaluate.repair.kinds.rest_changes import rest_changes
 from evoengine.evaluate.repair.kinds.round_changes import round_changes
 from evoengine.evaluate.repair.kinds.scale_changes import scale_changes
+from evoengine.evaluate.repair.kinds.scoped_constant_changes import scoped_constant_changes
 from evoengine.evaluate.repair.kinds.share_changes import share_changes
 from evoengine.evaluate.repair.kinds.shared_condition_changes import shared_condition_changes
 from evoengine.evaluate.repair.kinds.shared_part_changes import shared_part_changes
@@ -129,6 +131,8 @@ _CODE_CHANGES = (
     guard_changes,
     shared_condition_changes,
     padded_size_changes,
+    like_block_changes,
+    scoped_constant_changes,
     order_changes,
     update_changes,
     updated_changes,

@@ -361,6 +361,22 @@ MISTAKES = [
      'asm("mov.u32 %0, %%lanemask_le;" : "=r"(begin));', "the own lane"),
     ("reset missing, of a sibling", "float low = 1.0f, high = 2.0f; low = 0.0f; f(low + high);",
      "float low = 1.0f, high = 2.0f; low = 0.0f; high = 0.0f; f(low + high);", "not set back"),
+    ("place within its tile in a condition", "if (begin + lane < K && lane <= warp) f(0);",
+     "if (begin + lane < K && begin + lane <= warp) f(0);", "without the tile's begin"),
+    ("begin of a halving loop", "for (int step = BM; step > 0; step /= 2) f(step);",
+     "for (int step = BM / 2; step > 0; step /= 2) f(step);", "one step too wide"),
+    ("begin of a halving loop", "for (int step = BM / 2; step > 0; step >>= 1) f(step);",
+     "for (int step = BM; step > 0; step >>= 1) f(step);", "one step too wide"),
+    ("layout and leading dimension of another", "load_matrix_sync(f, sums, 32, mem_col_major);",
+     "load_matrix_sync(f, sums, 8, mem_row_major);", "the other layout"),
+    ("value before its update", "float* p = sums; const float y = *p * scale; total = sqrtf(*p);",
+     "float* p = sums; const float y = *p * scale; total = sqrtf(y);", "the old value"),
+    ("statement of a like block missing",
+     "{ const float y = fmaxf(top, 1.0f); top = y; } { const float y = fmaxf(top, 2.0f); f(y); }",
+     "{ const float y = fmaxf(top, 1.0f); top = y; } { const float y = fmaxf(top, 2.0f); f(y); top = y; }",
+     "not written back"),
+    ("constant of the same type", "f(Sizes::rows); if (lane < Sizes::columns / 8) f(lane);",
+     "f(Sizes::rows); if (lane < Sizes::rows) f(lane);", "another constant"),
     ("summand of a like call", "add(sums[lane] - top); add(sums[warp]);", "add(sums[lane] - top); add(sums[warp] - top);",
      "another call of the function has"),
     ("lanes of another group joined",
@@ -428,6 +444,11 @@ RIGHT = [
     ("begin of another round", "f(begin + 1 < K ? begin + 2 : end);"),
     ("mask of other lanes in asm", 'asm("mov.u32 %0, %%laneid;" : "=r"(begin));'),
     ("reset missing, of a sibling", "float low = 1.0f, high = 2.0f; low = 0.0f; high = 1.0f;"),
+    ("layout and leading dimension of another", "load_matrix_sync(f, sums, 32);"),
+    ("statement of a like block missing", "{ const float y = fmaxf(top, 1.0f); f(y); } { const float y = top; f(y); }"),
+    ("constant of the same type", "f(Sizes::rows); if (lane < Others::columns) f(lane);"),
+    ("place within its tile in a condition", "f(begin + lane < K && warp <= end);"),
+    ("limit by a function of the kernel missing", "f(lane * 4);"),
     ("summand of a like call", "h(sums[lane] - top); add(sums[warp]);"),
 ]  # fmt: skip
 
@@ -446,6 +467,15 @@ def test_a_change_of_constants_functions_and_the_plan_mends_it(
     body = "f((blockIdx.y * WARPS + warp) * 8);"
     candidate = kernel(body, right, wrong)
     assert_said(candidate, repairing(candidate, kernel(body), kind), said)
+
+
+def test_a_limit_by_a_function_of_the_kernel_mends_the_mistake() -> None:
+    head = "__device__ float lane_sum(float x) {"
+    own = "__device__ int larger(int a, int b) { return a < b ? b : a; }\n"
+    wrong = kernel("end = warp * BM; f(end);", head, own + head)
+    right = kernel("end = larger(begin, warp * BM); f(end);", head, own + head)
+    found = repairing(wrong, right, "limit by a function of the kernel missing")
+    assert_said(wrong, found, "a limit is missing")
 
 
 def test_a_function_that_waits_for_copies_is_known_by_what_it_does() -> None:

@@ -20,6 +20,10 @@ _END = re.compile(r"\w*(end|last|stop|limit|high|until)\w*|[a-z]+1", re.IGNORECA
 
 _LIMITED = re.compile(r"\bmin\(([A-Za-z_]\w*), \w+ - ")
 
+# a function of two that returns one of them
+_OF_TWO = re.compile(
+    r"\b(\w+)\(\w+ (\w+), \w+ (\w+)\)(?: const)? ?\{\s*return \w+ [<>]=? \w+ \? \w+ : \w+;"
+)
 _MOST_SIZES = 4
 _MOST_MASKS = 2
 _MOST_TERMS = 4
@@ -38,6 +42,29 @@ def limit_changes(code: KernelCode) -> Iterator[SourceChange]:
     for (_, one), (item, other) in pairwise(values):
         yield from _same_begin(code, one, item, other)
     yield from _bits(code)
+    yield from _by_own_functions(code, values)
+
+
+def _by_own_functions(
+    code: KernelCode, values: list[tuple[DeclaredName, Range]]
+) -> Iterator[SourceChange]:
+    """`tail = last * G;` made `tail = larger(head_end, last * G);` with a function of the kernel
+    that returns the larger or smaller of two.
+    """
+    limits = [name for name, one, other in _OF_TWO.findall(code.tokens.code) if one != other]
+    whole = [value for item, value in values if item.sort == "int"]
+    for first, last in code.assignments if limits else ():
+        if code.tokens.text(first + 1) == "=":
+            whole.append((first + 2, last - 1))
+    for first, last in whole if limits else ():
+        text = code.tokens.source(first, last)
+        if "*" not in text or any(f"{name}(" in text for name in limits):
+            continue
+        near = [it.name for it in code.visible(first, "int") if not it.is_parameter]
+        for name in [it for it in near if not it.isupper() and it not in text][:_MOST_SIZES]:
+            for limit in dict.fromkeys(limits):
+                new = f"{limit}({name}, {text})"
+                yield code.replaced(first, last, new, "limit by a function of the kernel missing")
 
 
 def _lowest(code: KernelCode, item: DeclaredName, value: Range) -> Iterator[SourceChange]:

@@ -13,6 +13,7 @@ _MOST_LANES = 3
 _BEGUN = re.compile(r"(?:const )?(?:int|unsigned) (\w+) = (.+); (.+)", re.DOTALL)
 _BOUNDED = re.compile(r"(\w+) < ([^<>=&|]+)", re.DOTALL)
 _OWN_BLOCK = re.compile(r"\b(\w+) = (?:\w+\()?blockIdx\.([xyz])\)?\s*[;,]")
+_HALVED = re.compile(r"/= 2\b|>>= 1\b")
 _THREADS = re.compile(r"THREAD|BLOCK|WARP")
 _FLOATS = ("float", "double", "half", "int")
 
@@ -29,6 +30,7 @@ def loop_changes(code: KernelCode) -> Iterator[SourceChange]:
         if is_loop and code.function_places[loop]:
             yield from _steps(code, loop)
             yield from _steps_of_blocks(code, loop)
+            yield from _halved(code, loop)
             yield from _resets(code, loop)
             yield from _guards(code, loop)
 
@@ -111,6 +113,22 @@ def _steps_of_blocks(code: KernelCode, loop: int) -> Iterator[SourceChange]:
             if "gridDim" not in tokens.source(place + 1, last):
                 size = f"gridDim.{begun[2]}"
                 yield code.replaced(place + 1, last, size, "step of all blocks")
+
+
+def _halved(code: KernelCode, loop: int) -> Iterator[SourceChange]:
+    """`step = GROUP; step > 0; step /= 2` made `step = GROUP / 2`, and the other way round."""
+    tokens = code.tokens
+    ends = code.head_ends(loop + 1)
+    if len(ends) != 2 or not _HALVED.search(tokens.source(ends[1], tokens.partners[loop + 1])):
+        return
+    sign = next((at for at in range(loop + 2, ends[0]) if tokens.text(at) == "="), ends[0])
+    if sign + 1 < ends[0]:
+        first, last = sign + 1, ends[0] - 1
+        text = tokens.source(first, last)
+        wider = text[: -len(" / 2")] if text.endswith(" / 2") else f"2 * ({text})"
+        halved = f"{text} / 2" if first == last else f"({text}) / 2"
+        for new in (halved, wider):
+            yield code.replaced(first, last, new, "begin of a halving loop")
 
 
 def _resets(code: KernelCode, loop: int) -> Iterator[SourceChange]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _NEAREST = 6  # variables, the last declared first
+_BEFORE = ("(", "&&", "||", "?", "=", "!")
+_COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def mask_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -23,6 +26,21 @@ def mask_changes(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.replaced(first, last, comparison, "mask of other positions")
         yield from _bounds(code, first, last)
     yield from _lower_bounds(code)
+    yield from _places_in_a_tile(code)
+
+
+def _places_in_a_tile(code: KernelCode) -> Iterator[SourceChange]:
+    """`start + c < S && c <= row` made `... && start + c <= row`: both compare one position."""
+    tokens = code.tokens
+    for first, last in code.conditions:
+        text = tokens.source(first, last)
+        for place in range(first, last + 1):
+            own = code.names.at(place) if tokens.kind(place) == "name" else None
+            is_alone = tokens.text(place - 1) in _BEFORE and tokens.text(place + 1) in _COMPARED
+            if own is None or own.sort != "int" or not is_alone:
+                continue
+            for whole in dict.fromkeys(re.findall(rf"\b[A-Za-z_]\w* \+ {own.name}\b", text)):
+                yield code.replaced(place, place, whole, "place within its tile in a condition")
 
 
 def _bounds(code: KernelCode, first: int, last: int) -> Iterator[SourceChange]:

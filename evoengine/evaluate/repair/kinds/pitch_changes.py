@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _CALLS = ("load_matrix_sync", "store_matrix_sync")
 _LEADING = 2  # the place of the argument in both
+_LAYOUT = 3  # the place of the layout, where a call has one
+_OTHER_LAYOUT = {"row_major": "col_major", "col_major": "row_major"}
+_LENGTHS = ("8", "16", "32")  # of sides of fragments
 _PADDING = ("8", "4")  # elements that rows in shared memory are longer by
+
+Range = tuple[int, int]
 
 
 def pitch_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -31,3 +38,21 @@ def pitch_changes(code: KernelCode) -> Iterator[SourceChange]:
         for other in others:
             if other != own:
                 yield code.replaced(first, last, other, kind)
+        if len(arguments) > _LAYOUT:
+            yield from _turned(code, (first, last), arguments[_LAYOUT], others)
+
+
+def _turned(
+    code: KernelCode, leading: Range, layout: Range, others: list[str]
+) -> Iterator[SourceChange]:
+    """The other layout together with another leading dimension: `8, mem_row_major` for `32,
+    mem_col_major`.
+    """
+    text = code.tokens.source(*layout)
+    turned = re.sub("row_major|col_major", lambda it: _OTHER_LAYOUT[it[0]], text)
+    if turned == text:
+        return
+    for other in dict.fromkeys((*others, *_LENGTHS)):
+        if other != code.tokens.source(*leading):
+            pair = [code.replaced(*leading, other, ""), code.replaced(*layout, turned, "")]
+            yield together(pair, "layout and leading dimension of another")

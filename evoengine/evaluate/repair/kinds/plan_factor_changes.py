@@ -14,6 +14,9 @@ _LET = re.compile(r"^[ \t]+[A-Z]\w*:[ \t]*([^\n\[{#]+?)[ \t]*(?:#[^\n]*)?$", re.
 _SHAPE = re.compile(r"\bshape:[ \t]*\[([^\]\n]*)\]")
 _FACTOR = re.compile(r"(?<![\w.])[A-Z0-9]\w* ?\* ?(?=[A-Z0-9(])| ?\* ?[A-Z0-9]\w*(?![\w.(])")
 _RECIPROCAL = re.compile(r"\bvalue:\s*1 / (\w+)\s*(?=[,}])")
+_PADDED = re.compile(r"\b[A-Z]\w* \+ (\d+)\)")
+_FACTOR_NAME = re.compile(r"(?<=\* )[A-Z]\w*(?![\w.(])|(?<![\w.(])[A-Z]\w*(?= \*)")
+_MOST_PADDINGS = 3
 _MOST_SIZES = 12
 _NUMBERS = (2, 3, 4, 8, 16)
 _KINDS = {
@@ -48,6 +51,7 @@ def plan_factor_changes(header: str) -> Iterator[SourceChange]:
         for factor in _FACTOR.finditer(text):
             span = start + factor.start(), start + factor.end()
             yield SourceChange(*span, "", "factor of the plan too many")
+    yield from _without_padding(header)
     for found in LISTS.finditer(header):
         entries = [found[2][begin:end] for begin, end in entries_of(found[2])]
         if found[1] == "args" and len(entries) > 2:
@@ -55,3 +59,14 @@ def plan_factor_changes(header: str) -> Iterator[SourceChange]:
                 yield SourceChange(*found.span(2), ", ".join(moved), "arguments of the plan moved")
     for found in _RECIPROCAL.finditer(header):
         yield SourceChange(*found.span(1), f"sqrt({found[1]})", "root in the plan missing")
+
+
+def _without_padding(header: str) -> Iterator[SourceChange]:
+    """`V_BYTES: 2 * TK * D` made `2 * TK * (D + 8)`, by the paddings that other sizes have."""
+    paddings = list(dict.fromkeys(_PADDED.findall(header)))[:_MOST_PADDINGS]
+    for found in _LET.finditer(header):
+        for size in _FACTOR_NAME.finditer(found[1]):
+            start = found.start(1) + size.start()
+            for padding in paddings:
+                new = f"({size[0]} + {padding})"
+                yield SourceChange(start, start + len(size[0]), new, "size of the plan unpadded")

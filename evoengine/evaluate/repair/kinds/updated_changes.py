@@ -23,9 +23,12 @@ def updated_changes(code: KernelCode) -> Iterator[SourceChange]:
 
 
 def _parts(code: KernelCode, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Floating-point variables, elements and members that are read there."""
+    """Floating-point variables, elements, members and what pointers point to, as it is read."""
     for begin, _, sort in code.atoms_between(first, last):
         end = code.extents.postfix(begin)
+        is_read_through = sort == "pointer" and code.tokens.text(begin - 1) == "*"
+        if is_read_through and end == begin and not code.extents.is_binary(begin - 1):
+            yield begin - 1, end
         if (sort == "float" and end == begin) or (sort in _FLOATS and end > begin and end <= last):
             yield begin, end
 

@@ -35,6 +35,36 @@ COUNT_WORDS = {
     "reset missing, of a sibling": (
         "a variable beside it is not set back (reset, cleared): it keeps what was added before, in"
     ),
+    "begin of a halving loop": (
+        "the reduction begins one step too wide (or too narrow): the first step (stride, distance)"
+        " is twice or half of what is meant, so that lanes of another group or row are added, or"
+        " some are left out, in"
+    ),
+    "layout and leading dimension of another": (
+        "the matrix is loaded or stored in the other layout (row-major for column-major,"
+        " transposed), with the leading dimension that belongs to it, so that rows get the values"
+        " of other rows, in"
+    ),
+    "size of the plan unpadded": (
+        "the launch plan reserves memory for rows without their padding: too few bytes, so that"
+        " what lies behind ends beyond the allocation, in"
+    ),
+    "constant of the same type": (
+        "another constant of the same type is meant: a bound or size takes the wrong one, so that"
+        " some parts (the last block) are left out or too many taken, in"
+    ),
+    "statement of a like block missing": (
+        "an assignment is missing that a like block of the kernel has: the new value is not kept"
+        " (not written back), so that the old one is used afterwards, in"
+    ),
+    "place within its tile in a condition": (
+        "the condition (mask, bound) compares the position within its tile, without the tile's"
+        " begin (start, offset): later tiles are not masked, or too much is, in"
+    ),
+    "limit by a function of the kernel missing": (
+        "a limit is missing (a maximum or minimum, a clamp): the range begins before or ends behind"
+        " its bound, so that some are taken twice or belong to others, in"
+    ),
     "number split otherwise": (
         "the index is split into quotient and remainder by the wrong number, or the two have"
         " changed places (/ for %): registers, lanes or columns of another layout are taken, in"
