@@ -77,6 +77,32 @@ extern "C" __global__ void doubled(const int* x, int* out, long long n) {
     if (i < n) out[i] = 2 * other;  // NAME
 }
 """
+# blocks take turns: a sample of them waits for those that are not in it
+IN_TURN = """\
+/* evoengine
+name: NAME
+precision: exact
+scratch: {turn: {dtype: int32, shape: [1], init: 0}, last: {dtype: int32, shape: [1], init: 0}}
+launches: [{kernel: doubled, grid: ["ceil_div(N, 128)"], block: [128], args: [x, out, turn, last, N]}]
+*/
+extern "C" __global__ void doubled(const int* x, int* out, int* turn, int* last, long long n) {
+    long long i = blockIdx.x * 128LL + threadIdx.x;
+    if (threadIdx.x == 0) {
+        while (atomicAdd(turn, 0) != blockIdx.x) { }
+        __threadfence();
+    }
+    __syncthreads();
+    int before = *last;
+    __syncthreads();
+    if (threadIdx.x == 64) *last = before + 1;
+    BARRIER
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicExch(turn, blockIdx.x + 1);
+    }
+    if (i < n) out[i] = 2 * x[i];  // NAME
+}
+"""
 READS, WRITES = 11, 13  # lines, between which the barrier stands
 CLEAN = KERNEL.replace("BARRIER", "__syncthreads();")
 # all have read long before the first one writes, so a GPU shows the right result
@@ -199,6 +225,19 @@ async def pair(bench: Bench, source: str) -> tuple[Verdict, Verdict]:
     """The first verdict and the verification of one candidate."""
     async with bench:
         return await bench.first(source), await bench.verified(source)
+
+
+@pytest.mark.parametrize(("barrier", "status"), [("__syncthreads();", "correct"), ("", "fault")])
+def test_blocks_that_wait_for_others_are_followed_from_the_first_one_on(
+    tmp_path: Path, barrier: str, status: str
+) -> None:
+    _, verified = kept().run(pair(Bench(tmp_path), IN_TURN.replace("BARRIER", barrier)))
+    assert verified.status == status, verified.reason
+    if status == "correct":
+        runs = [check.checked for check in verified.checks]
+        assert all(run is not None and run.blocks == run.total_blocks for run in runs)
+    else:
+        assert verified.reason.startswith("race: ")
 
 
 def test_a_race_in_a_block_that_is_not_followed_is_found_on_a_small_version(tmp_path: Path) -> None:

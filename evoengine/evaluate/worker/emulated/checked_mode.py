@@ -31,6 +31,9 @@ INSTRUCTION_BYTES = 8  # one instruction of a warp counts as so many
 # blocks. A loop that runs away through memory has a finding in every round, which takes 2 to 8
 # microseconds: such a launch ends after the first number.
 FEW_ROUNDS, MAX_ROUNDS = 1 << 18, 1 << 22
+# Where a sample of blocks waits for others, the first ones of the grid are followed, so many at
+# most, for so many rounds.
+MOST_FIRST, FIRST_ROUNDS = 512, 1 << 20
 PROBES = 4  # blocks that are run to estimate the cost of one
 MAX_FINDINGS = 20  # lines; the first ones matter most
 
@@ -127,7 +130,13 @@ class _Followed:
     def _follow(self, launch: BoundLaunch, total: int, before: PlanState) -> int:
         """The number of blocks that were followed."""
         chosen = sample(total, PROBES)
-        report = self._run(launch, chosen, before)
+        few = FEW_ROUNDS if len(chosen) < total else self._most_rounds
+        try:
+            report = self._run(launch, chosen, before, min(few, self._most_rounds))
+        except LaunchTimeout as late:
+            if not _may_wait(late) or few >= self._most_rounds:
+                raise
+            return self._follow_first(launch, total, before)
         affordable = int(BUDGET * len(chosen) / max(1.0, work_of(report)))
         if len(chosen) < total and affordable > len(chosen) and not self.findings:
             before.restore()
@@ -137,8 +146,30 @@ class _Followed:
         self.accesses += report.accesses
         return len(chosen)
 
-    def _run(self, launch: BoundLaunch, chosen: list[int], before: PlanState) -> LaunchReport:
-        report = self._launched(launch, chosen, self.flags, before)
+    def _follow_first(self, launch: BoundLaunch, total: int, before: PlanState) -> int:
+        """The number of blocks that were followed where a sample does not end soon: those from the
+        first one on, which wait for nobody behind them, else the sample for as long as may be.
+        """
+        for chosen, most in (
+            (list(range(min(total, MOST_FIRST))), min(FIRST_ROUNDS, self._most_rounds)),
+            (sample(total, PROBES), self._most_rounds),
+        ):
+            before.restore()
+            try:
+                report = self._run(launch, chosen, before, most)
+            except LaunchTimeout as late:
+                if not _may_wait(late) or most == self._most_rounds:
+                    raise
+                continue
+            assert report.accesses is not None
+            self.accesses += report.accesses
+            return len(chosen)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _run(
+        self, launch: BoundLaunch, chosen: list[int], before: PlanState, most: int | None = None
+    ) -> LaunchReport:
+        report = self._launched(launch, chosen, self.flags, before, most or self._most_rounds)
         found = report.findings
         reads = [item for item in found if is_unwritten_read(item)]
         if reads and not self._depends_on_unwritten(launch, chosen, before):
@@ -151,23 +182,34 @@ class _Followed:
     ) -> bool:
         return depends_on_unwritten(
             self.program,
-            lambda: self._launched(launch, chosen, self.flags | Check.BOUNDS, before),
+            lambda: self._launched(
+                launch, chosen, self.flags | Check.BOUNDS, before, self._most_rounds
+            ),
             before,
         )
 
     def _launched(
-        self, launch: BoundLaunch, chosen: list[int], flags: Check, before: PlanState
+        self,
+        launch: BoundLaunch,
+        chosen: list[int],
+        flags: Check,
+        before: PlanState,
+        most: int,
     ) -> LaunchReport:
-        """Raises LaunchTimeout after FEW_ROUNDS at most with strays, else after the most rounds."""
+        """Raises LaunchTimeout after FEW_ROUNDS at most with strays, else after `most` rounds."""
         checks = Checks(flags, frozenset(self.pointers[name] for name in self._uninitialized))
         try:
-            few = min(FEW_ROUNDS, self._most_rounds)
-            return self.program.run(launch, self.pointers, checks, chosen, few)
+            return self.program.run(launch, self.pointers, checks, chosen, min(FEW_ROUNDS, most))
         except LaunchTimeout as late:
-            if late.strays or self._most_rounds <= FEW_ROUNDS:
+            if late.strays or most <= FEW_ROUNDS:
                 raise
         before.restore()
-        return self.program.run(launch, self.pointers, checks, chosen, self._most_rounds)
+        return self.program.run(launch, self.pointers, checks, chosen, most)
+
+
+def _may_wait(late: LaunchTimeout) -> bool:
+    """Whether blocks that did not end may wait for others, as nothing else is known of them."""
+    return not late.strays and not isinstance(late, BlockDeadlock)
 
 
 def work_of(report: LaunchReport) -> float:
