@@ -38,6 +38,7 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "place within its tile in a condition": 8.0,
     "limit by a function of the kernel missing": 2.5,
     "begin of a halving loop": 5.0,
+    "statement of a like block missing": 4.0,
     "layout and leading dimension of another": 4.0,
     "size of the plan unpadded": 3.0,
     "constant of the same type": 2.5,

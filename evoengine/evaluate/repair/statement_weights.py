@@ -32,7 +32,6 @@ STATEMENT_WEIGHTS: dict[str, float] = {
     "barrier missing, of a warp": 1.5,
     "rescaling of a sum missing": 2.0,
     "statement of the neighbour missing": 1.5,
-    "statement of a like block missing": 4.0,
     "flag that ends no loop": 1.0,
     "commit missing": 2.0,
     "wait for copies missing": 2.0,
