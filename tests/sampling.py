@@ -1,5 +1,5 @@
 """What a run tests: of a large corpus a sample drawn by one seed, with an entry of every kind and
-every entry that a change touches, and of folders that no change touches a third.
+every entry that a change touches, and of folders that no change touches a fifth.
 
 A parametrized test is marked `sampled`; one that walks a corpus itself asks the fixture `sampling`.
 `--whole` tests every entry, and so does a run that names its tests (`::`, `-k`, `--lf`).
@@ -31,7 +31,7 @@ APART = {
     "tests/evaluate/repair": ("evoengine/evaluate/repair",),
     "tests/evaluate/worker/forensics": ("evoengine/evaluate/worker/forensics",),
 }
-APART_ONE_IN = 3
+APART_ONE_IN = 5
 OF_ALL = ("requirements", "pyproject.toml", "setup.py", "tests/conftest.py")
 
 
