@@ -98,7 +98,7 @@ def test_tests_and_sources_of_folders_that_stand_apart_exist() -> None:
     assert all((ROOT / name).is_dir() for sources in APART.values() for name in sources)
 
 
-def test_a_third_of_an_untouched_folder_is_run_and_each_of_its_files() -> None:
+def test_a_fifth_of_an_untouched_folder_is_run_and_each_of_its_files() -> None:
     """What a run would collect of a folder, by the changes that it knows of."""
     folder = "tests/emulator/run"
     seen, alone = {}, {**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: "7"}
@@ -114,7 +114,7 @@ def test_a_third_of_an_untouched_folder_is_run_and_each_of_its_files() -> None:
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         seen[changed] = {line for line in done.stdout.splitlines() if "::" in line}
     some, every = seen["README.md"], seen["evoengine/emulator/device.py"]
-    assert some < every and len(every) / 3 <= len(some) < len(every) / 2
+    assert some < every and len(every) / 5 <= len(some) < len(every) / 3
     assert {line.split("::")[0] for line in some} == {line.split("::")[0] for line in every}
 
 
