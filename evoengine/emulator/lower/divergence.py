@@ -9,6 +9,8 @@ run again there.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from evoengine.emulator.lower.lowered_body import LoweredBody
 
 WORD_BITS = 32  # the number of bits of a region is rounded up to a multiple of this
@@ -83,11 +85,12 @@ class Divergence:
         ir.do(f"store i{bits} {kept}, ptr %region{region}.pending")
         return mask
 
-    def has_pending(self, region: int) -> str:
-        """Whether lanes are pending at any block of a region, as an i1."""
-        bits = self._bits(region)
-        pending = self._ir.get(f"load i{bits}, ptr %region{region}.pending")
-        return self._ir.get(f"icmp ne i{bits} {pending}, 0")
+    def has_pending(self, region: int, besides: Collection[int]) -> str:
+        """Whether lanes are pending at a block of a region besides these, as an i1."""
+        ir, bits, blocks = self._ir, self._bits(region), self._uniformity.regions[region].blocks
+        counted = sum(1 << place for place, number in enumerate(blocks) if number not in besides)
+        pending = ir.get(f"load i{bits}, ptr %region{region}.pending")
+        return ir.get(f"icmp ne i{bits} {ir.get(f'and i{bits} {pending}, {counted}')}, 0")
 
     def dispatch(self, region: int) -> None:
         """Emits the dispatcher of a region; the code emitted next runs when no lanes are

@@ -81,8 +81,9 @@ class Suspensions:
     # ------------------------------------------------------------ waiting
 
     def meet(self, number: int, region: int) -> None:
-        """Parks the active lanes before block `number` while others of their warp spin or are
-        elsewhere in the region, if all of them must take part in what it does.
+        """Parks the active lanes before block `number` while others of their warp spin or have
+        other blocks of the region to run, if all of them must take part in what it does. Lanes that
+        wait at two such blocks do not come to one another: they go on.
         """
         meetings = self._meetings(region)
         if number not in meetings:
@@ -93,7 +94,7 @@ class Suspensions:
             others = ir.get(f"or i32 {others}, {parked}")
         wait, on = ir.label(), ir.label()
         parked = ir.get(f"icmp ne i32 {others}, 0")
-        some = ir.get(f"or i1 {parked}, {self._divergence.has_pending(region)}")
+        some = ir.get(f"or i1 {parked}, {self._divergence.has_pending(region, meetings)}")
         ir.do(f"br i1 {some}, label %{wait}, label %{on}")
         ir.place(wait)
         arrive(self._body.cx, Instruction("yield", (), (), None, 0, "yield"), mask)

@@ -29,6 +29,7 @@ from evoengine.evaluate.worker.largest_factor import (
     overflows,
 )
 from evoengine.evaluate.worker.returned_values import refuse_values
+from evoengine.evaluate.worker.rmse_chance import chance_of
 from evoengine.evaluate.worker.task_functions import TaskFunctions
 from evoengine.task.distributions import LARGEST_FACTOR
 from evoengine.task.schema import Input, Output, Task, Tier, shape_of
@@ -54,6 +55,7 @@ class ExpectedOutput:
 PROBED_ELEMENTS = 1 << 22
 NO_ERRORS: Mapping[str, Errors] = MappingProxyType({})
 NO_GROWTH: Mapping[str, float] = MappingProxyType({})
+NO_CHANCE: Mapping[str, float] = MappingProxyType({})
 Key = tuple[str, str, int]  # case, distribution, seed
 # Return the value of a key, made by the callable on a miss.
 OutputCache = Callable[[Key, Callable[[], ExpectedOutput]], ExpectedOutput]
@@ -187,8 +189,9 @@ class ExpectedOutputs:
             name: compare(found, reference, self._gates(self.task.tiers[name]), False)
             for name, found in outputs.items()
         }
+        chance = {name: chance_of(value) for name, value in reference.items()}
         gates = {
-            name: self._gates(tier, trusted.get(name, NO_ERRORS), rounding, growth)
+            name: self._gates(tier, trusted.get(name, NO_ERRORS), rounding, growth, chance)
             for name, tier in self.task.tiers.items()
         }
         return ExpectedOutput(reference, trusted, gates)
@@ -199,13 +202,18 @@ class ExpectedOutputs:
         trusted: Mapping[str, Errors] = NO_ERRORS,
         rounding: Mapping[str, Errors] = NO_ERRORS,
         growth: Mapping[str, float] = NO_GROWTH,
+        chance: Mapping[str, float] = NO_CHANCE,
     ) -> dict[str, Gate]:
-        """The gate of each output under `tier`, widened by the errors and the growth of each, by
-        output.
+        """The gate of each output under `tier`, widened by the errors, the growth and the chance of
+        each, by output.
         """
         return {
             name: gate_of(
-                tier.tolerances(name), trusted.get(name), rounding.get(name), growth.get(name, 1.0)
+                tier.tolerances(name),
+                trusted.get(name),
+                rounding.get(name),
+                growth.get(name, 1.0),
+                chance.get(name, 1.0),
             )
             for name in self.task.outputs
         }

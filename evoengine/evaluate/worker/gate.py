@@ -88,15 +88,17 @@ def gate_of(
     trusted: Errors | None,
     rounding: Errors | None = None,
     growth: float = 1.0,
+    chance: float = 1.0,
 ) -> Gate:
     """The gate of one output, widened to multiples of two errors on the same inputs: those of the
     trusted implementation, and those of the reference where inputs are rounded otherwise.
 
     `growth` says how many times as large as on inputs from N(0, 1) the reference is: atol, a
-    tolerance for outputs of that size, is multiplied by it.
+    tolerance for outputs of that size, is multiplied by it. `chance` is what rmse_chance.py finds
+    for the reference: rel_rmse, a tolerance for outputs of many elements, is multiplied by it.
     The errors of one that overflows are ignored: infinite limits would let everything pass.
     """
-    rel_rmse = tolerances.rel_rmse
+    rel_rmse = chance * tolerances.rel_rmse
     gate = Gate(growth * tolerances.atol, tolerances.rtol, rel_rmse, SLICE_FACTOR * rel_rmse)
     gate = _widened(gate, tolerances.trusted_factor, trusted)
     return _widened(gate, ROUNDING_FACTOR, rounding)
