@@ -55,6 +55,7 @@ MANIFESTS = {
         "bugs_twentyeighth",
         "bugs_twentyninth",
         "bugs_thirtieth",
+        "bugs_thirtyfirst",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -71,6 +72,8 @@ APPROXIMATED = {
     "segment_approximate_division",
     "folding_fast_division",
     "thief_fast_division",
+    "abacus_reciprocal_root_in_hardware",
+    "fixedsums_mean_of_one_float",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -149,6 +152,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentyeighth", 40, 3, 0),
         ("bugs_twentyninth", 40, 3, 0),
         ("bugs_thirtieth", 40, 3, 0),
+        ("bugs_thirtyfirst", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
