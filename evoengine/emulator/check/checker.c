@@ -17,9 +17,9 @@ Checker *ev_check_new(CheckedLaunch *launch, ev_u32 shared_bytes, ev_u32 threads
     for (ev_u32 w = 0; w < c->warps; w++)
         c->whole[w] = threads - w * 32 >= 32 ? ~0u : (1u << (threads - w * 32)) - 1;
     c->site_counts = calloc((ev_u64)sites + 1, sizeof(SiteCounts));
-    c->poll_sites = calloc((ev_u64)sites + 1, 1);
+    c->read_purposes = calloc((ev_u64)sites + 1, 1);
     c->local = calloc((ev_u64)c->warps * 32 * local_bytes_per_thread + 1, 1);
-    if (!shared_open(c) || !c->site_counts || !c->poll_sites || !c->local) {
+    if (!shared_open(c) || !c->site_counts || !c->read_purposes || !flags_open(c) || !c->local) {
         ev_check_free(c);
         return NULL;
     }
@@ -36,7 +36,8 @@ void ev_check_free(Checker *c) {
     load_log_close(&c->log);
     shared_close(c);
     free(c->local);
-    free(c->poll_sites);
+    free(c->read_purposes);
+    flags_close(c);
     free(c->site_counts);
     free(c);
 }
@@ -65,6 +66,7 @@ void ev_check_block(Checker *c, ev_u64 block) {
         restart_time(c);
     c->hops = c->polls = 0;
     order_block(c);
+    flags_block(c);
     shared_block(c);
     async_block(c);
     sectors_block(c);
@@ -116,7 +118,7 @@ static ev_u32 access_generic(Checker *c, const Access *a) {
     ev_u32 rest = a->mask & ~shared & ~local, allowed = 0;
     if (shared) {
         store_lanes(offset, in_shared);
-        Access part = make_access(a->warp, shared, a->kind | a->is_poll, a->bytes, offset, a->site);
+        Access part = make_access(a->warp, shared, a->kind | a->is_poll | a->is_data, a->bytes, offset, a->site);
         allowed |= access_shared(c, &part);
     }
     if (local) {
@@ -139,7 +141,7 @@ ev_u32 ev_check_access(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 space, ev_u3
         settle_writes(c);
     c->last_access[warp] = c->now;
     if (kind & EV_POLL)
-        c->poll_sites[site] = 1;
+        c->read_purposes[site] |= POLLS_THERE;
     Access access = make_access(warp, mask, kind, bytes, address, site);
     switch (space) {
     case EV_GLOBAL: return access_global(c, &access);

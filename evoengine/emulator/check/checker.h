@@ -19,7 +19,7 @@ typedef long long ev_i64;
 enum { EV_GLOBAL = 0, EV_SHARED = 1, EV_LOCAL = 2, EV_GENERIC = 3 };
 
 /* Kinds of access. STRONG: volatile, relaxed, acquire, release. They do not race with atomics and one another on global memory;
- * on shared memory they count as plain, because volatile does not order the lanes of a warp. */
+ * on shared memory they do not if they are of different warps; volatile does not order the lanes of a warp. */
 enum { EV_READ = 0, EV_WRITE = 1, EV_ATOMIC = 2, EV_STRONG_READ = 3, EV_STRONG_WRITE = 4 };
 /* Flags of a read, added to its kind. DATA: its value controls nothing, so it must be final (analyse/data_registers.py). POLL:
  * it comes before an atomic operation on the same address, so others may write there atomically (analyse/atomic_polls.py). */
@@ -139,6 +139,7 @@ void ev_check_wait(Checker *, ev_u32 warp, ev_u32 site); /* the warp begins to w
 void ev_check_barrier(Checker *, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi);
 void ev_check_arrive(Checker *, ev_u32 barrier, ev_u32 warp); /* bar.arrive: the waiting warps are ordered after it, not it after them */
 void ev_check_exit(Checker *, ev_u32 warp); /* the warp has exited: for barriers of the whole block it counts as arrived */
+void ev_check_block_fence(Checker *, ev_u32 warp, ev_u32 mask); /* the same in the scope of the block: .cta */
 void ev_check_fence(Checker *, ev_u32 warp, ev_u32 mask);     /* membar.gl/sys, fence.*.gpu/sys, atom.{release,acq_rel}: not .cta */
 void ev_check_divergent_barrier(Checker *, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site);
 

@@ -4,7 +4,7 @@
 INLINE ev_u32 larger(ev_u32 a, ev_u32 b) { return a > b ? a : b; }
 INLINE ev_u32 smaller(ev_u32 a, ev_u32 b) { return a < b ? a : b; }
 
-static void move_horizon(Checker *c, ev_u32 warp) {
+void move_horizon(Checker *c, ev_u32 warp) {
     ev_u32 least = ~0u;
     for (ev_u32 v = 0; v < c->warps; v++) {
         /* An exited warp reaches no more barriers: it would hold the horizon back although all its accesses are ordered. */
@@ -35,6 +35,8 @@ void order_block(Checker *c) {
     memset(c->arrived, 0, sizeof c->arrived);
     memset(c->met, 0, sizeof c->met);
     memset(c->last_access, 0, sizeof c->last_access);
+    memset(c->seen_by_lanes, 0, sizeof c->seen_by_lanes);
+    memset(c->seen_lanes, 0, sizeof c->seen_lanes);
     c->fenced = c->acquired = c->exited = 0;
 }
 
@@ -95,6 +97,21 @@ static void report_mixed(Checker *c, ev_u32 barrier, ev_u32 warps) {
 
 INLINE ev_u32 whole_block(const Checker *c) { return c->warps == MAX_WARPS ? ~0u : (1u << c->warps) - 1; }
 
+/* What some of the joining warps have seen of single lanes, all that waited have seen. */
+static void join_by_lanes(Checker *c, ev_u32 joining, ev_u32 waited) {
+    for (ev_u32 v = 0; v < c->warps; v++) {
+        ev_u32 time = 0, lanes = 0;
+        for (ev_u32 warps = joining; warps; warps &= warps - 1) {
+            time = larger(time, c->seen_by_lanes[lowest(warps)][v]);
+            lanes |= c->seen_lanes[lowest(warps)][v];
+        }
+        for (ev_u32 warps = time ? waited : 0; warps; warps &= warps - 1) {
+            c->seen_by_lanes[lowest(warps)][v] = time;
+            c->seen_lanes[lowest(warps)][v] = lanes;
+        }
+    }
+}
+
 void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_hi) {
     (void)warps_hi; /* blocks have at most 32 warps */
     ev_u32 time = ++c->now, joined[MAX_WARPS] = {0};
@@ -113,6 +130,7 @@ void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_
             joined[v] = larger(joined[v], c->seen[lowest(warps)][v]);
     for (ev_u32 warps = joining; warps; warps &= warps - 1)
         joined[lowest(warps)] = time;
+    join_by_lanes(c, joining, warps_lo);
     for (ev_u32 warps = warps_lo; warps; warps &= warps - 1) {
         ev_u32 warp = lowest(warps);
         memcpy(c->seen[warp], joined, c->warps * sizeof(ev_u32));
@@ -130,9 +148,8 @@ void ev_check_exit(Checker *c, ev_u32 warp) {
 }
 
 void ev_check_fence(Checker *c, ev_u32 warp, ev_u32 mask) {
-    (void)warp;
-    (void)mask;
     c->fenced = ++c->now - c->block_start;
+    ev_check_block_fence(c, warp, mask);
 }
 
 void ev_check_divergent_barrier(Checker *c, ev_u32 warp, ev_u32 mask, ev_u32 live, ev_u32 site) {

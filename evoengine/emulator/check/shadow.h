@@ -2,7 +2,8 @@
  *
  * Order. `now` counts every synchronisation that this checker sees. An access of warp v at time r comes before what warp w
  * does iff r < seen[w][v]: w has synchronised, directly or transitively, with v after r. Within a warp, lane m's access comes
- * before lane l's iff r < full_sync[w] or r < lane_seen[w][l][m]. horizon[w] is below all of these, so that one comparison
+ * before lane l's iff r < full_sync[w] or r < lane_seen[w][l][m]. Of lanes of v that have published more than the whole warp has
+ * (flags.c), what they do also comes before if r < seen_by_lanes[w][v]. horizon[w] is below all of these, so that one comparison
  * decides the usual case. `now` is never reset, not even for a new block: old records are older than everything. */
 #ifndef EV_SHADOW_H
 #define EV_SHADOW_H
@@ -20,7 +21,8 @@ void free(void *);
 void *memset(void *, int, unsigned long);
 void *memcpy(void *, const void *, unsigned long);
 
-enum { INITIALISED = 1, IN_FLIGHT = 2, BY_ATOMIC = 4 }; /* state of a granule */
+enum { INITIALISED = 1, IN_FLIGHT = 2, BY_ATOMIC = 4, IS_FLAG = 8 }; /* state of a granule; IS_FLAG: by a strong write */
+enum { POLLS_THERE = 1, READS_FLAGS = 2 };                               /* of a site that reads */
 enum { FINDINGS = 256, SLOTS = 1024 };
 enum { DOUBTFUL = 64, WIDEST_ACCESS = 32 };
 
@@ -179,6 +181,13 @@ struct Checker {
     ev_u32 last_access[MAX_WARPS];
     ev_u32 partial[MAX_WARPS]; /* whether a part of its lanes has synchronised since full_sync */
     ev_u32 seen[MAX_WARPS][MAX_WARPS];
+    ev_u32 seen_by_lanes[MAX_WARPS][MAX_WARPS], seen_lanes[MAX_WARPS][MAX_WARPS];
+    /* of each warp's last fence: its time, and what the warp had seen by then */
+    ev_u32 fence_time[MAX_WARPS], fenced_seen[MAX_WARPS][MAX_WARPS];
+    ev_u32 fenced_by_lanes[MAX_WARPS][MAX_WARPS], fenced_lanes[MAX_WARPS][MAX_WARPS];
+    ev_u16 *flag_numbers; /* [words of shared memory] number of the flag there + 1 */
+    struct Flag *flags;
+    ev_u32 flag_count;
     ev_u32 lane_seen[MAX_WARPS][32][32];
     ev_u32 arrivals[BARRIERS][MAX_WARPS], arrived[BARRIERS]; /* arrived: the warps */
     Meeting met[BARRIERS];       /* the last one at each barrier */
@@ -194,7 +203,7 @@ struct Checker {
     ev_u32 doubtful; /* number of writes below, all of one instruction that has not been executed yet */
     DoubtfulWrite writes[DOUBTFUL];
     SiteCounts *site_counts;
-    ev_u8 *poll_sites; /* [sites] whether its reads only poll before an atomic operation */
+    ev_u8 *read_purposes; /* [sites] whether its reads only poll before an atomic operation, or read flags */
 };
 
 INLINE void lock(ev_u32 *word) {
@@ -208,7 +217,7 @@ INLINE void unlock(ev_u32 *word) { __atomic_store_n(word, 0, __ATOMIC_RELEASE); 
 INLINE ev_u32 is_ordered(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u32 thread, ev_u32 time) {
     ev_u32 other = thread >> 5, other_lane = thread & 31;
     if (other != warp)
-        return time < c->seen[warp][other];
+        return time < c->seen[warp][other] || (time < c->seen_by_lanes[warp][other] && c->seen_lanes[warp][other] >> other_lane & 1);
     return other_lane == lane || time < c->full_sync[warp] || time < c->lane_seen[warp][lane][other_lane];
 }
 
@@ -225,6 +234,13 @@ INLINE const Buffer *holder(const CheckedLaunch *launch, const Buffer *hint, ev_
 
 /* order.c */
 void order_block(Checker *);
+void move_horizon(Checker *, ev_u32 warp);
+/* flags.c */
+ev_u32 flags_open(Checker *);
+void flags_close(Checker *);
+void flags_block(Checker *);
+void flags_written(Checker *, const Access *);
+void flags_read(Checker *, const Access *);
 /* findings.c */
 void report(Checker *, Finding);
 /* values.c */

@@ -42,6 +42,14 @@ static void report_flying(Checker *c, ev_u32 kind, const Access *a, ev_u32 lane,
                  (ev_i32)thread_of(record), site_of(record));
 }
 
+/* Whether a volatile, relaxed or acquire load reads something that controls what is done next. */
+INLINE ev_u32 reads_flag(const Access *a) { return a->kind == EV_STRONG_READ && !a->is_data; }
+
+/* Whether another warp wrote the granule by a strong access or an atomic operation. */
+INLINE ev_u32 is_flag_of_another(const Checker *c, ev_u32 warp, ev_u32 g) {
+    return c->shared.state[g] & (BY_ATOMIC | IS_FLAG) && thread_of(c->shared.written[g]) >> 5 != warp;
+}
+
 /* Checks the read of one granule; reports the first kind of finding. */
 static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
     const SharedShadow *s = &c->shared;
@@ -57,7 +65,7 @@ static void examine_read(Checker *c, const Access *a, ev_u32 lane, ev_u32 first,
             if (!flying++)
                 report_flying(c, EV_ASYNC_READ, a, lane, g);
         } else if (!raced && c->checks & EV_RACES && !(a->is_poll && s->state[g] & BY_ATOMIC) &&
-                   !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
+                   !(reads_flag(a) && is_flag_of_another(c, warp, g)) && !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
             raced = 1;
             report_shared(c, EV_READ_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
         }
@@ -75,7 +83,7 @@ static ev_i32 unordered_reader(const Checker *c, ev_u32 warp, ev_u32 lane, ev_u3
 
 static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first, ev_u32 count) {
     const SharedShadow *s = &c->shared;
-    const ev_u32 warp = a->warp, bytes = a->bytes, site = a->site, atomic = a->kind == EV_ATOMIC;
+    const ev_u32 warp = a->warp, bytes = a->bytes, site = a->site, atomic = a->kind == EV_ATOMIC, strong = a->kind >= EV_ATOMIC;
     ev_u32 flying = 0, after_write = 0, after_read = 0;
     for (ev_u32 g = first; g < first + count; g++) {
         ev_u64 record = s->written[g];
@@ -83,7 +91,7 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
         if (s->state[g] & IN_FLIGHT) {
             if (!flying++)
                 report_flying(c, EV_ASYNC_WRITE, a, lane, g);
-        } else if (!after_write && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) &&
+        } else if (!after_write && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) && !(strong && is_flag_of_another(c, warp, g)) &&
                    !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
             after_write = 1;
             report_shared(c, EV_WRITE_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
@@ -92,7 +100,10 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
             continue;
         for (ev_u32 other = 0; other < c->warps && !after_read; other++) {
             ev_i32 reader = unordered_reader(c, warp, lane, other, g);
-            if (reader < 0 || (atomic && c->poll_sites[s->read_sites[(ev_u64)other * s->granules + g]]))
+            if (reader < 0)
+                continue;
+            const ev_u32 purposes = c->read_purposes[s->read_sites[(ev_u64)other * s->granules + g]];
+            if ((atomic && purposes & POLLS_THERE) || (strong && other != warp && purposes & READS_FLAGS))
                 continue;
             after_read = 1;
             report_apart(c, EV_WRITE_AFTER_READ, warp, lane, bytes, offset, !(s->state[g] & INITIALISED), site, reader,

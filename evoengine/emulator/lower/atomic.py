@@ -14,7 +14,6 @@ from evoengine.emulator.lower.load_store import (
     ATOMIC,
     check,
     current_mask,
-    is_block_wide,
     locate,
     mask_into_arena,
     report_fence,
@@ -67,10 +66,8 @@ def atomic(cx: LoweringContext, instruction: Instruction) -> None:
 
 def _order(cx: LoweringContext, instruction: Instruction) -> None:
     """Reports the fence of a release to the checker."""
-    if (instruction.has("release") or instruction.has("acq_rel")) and not is_block_wide(
-        instruction
-    ):
-        report_fence(cx)
+    if instruction.has("release") or instruction.has("acq_rel"):
+        report_fence(cx, instruction)
 
 
 def _call_atomic(

@@ -75,17 +75,12 @@ def access_kind(instruction: Instruction, plain: int, strong: int) -> int:
     return strong if any(instruction.has(item) for item in STRONG) else plain
 
 
-def is_block_wide(instruction: Instruction) -> bool:
-    """Whether the scope of an ordering is the thread block."""
-    return instruction.has("cta")
-
-
-def report_fence(cx: LoweringContext) -> None:
-    """Reports a fence of the active lanes to the checker, in the scope of the device."""
+def report_fence(cx: LoweringContext, instruction: Instruction) -> None:
+    """Reports a fence of the active lanes to the checker, in the scope of the instruction."""
     if cx.checked:
         cx.ir.call(
             "void",
-            "ev_check_fence",
+            "ev_check_block_fence" if instruction.has("cta") else "ev_check_fence",
             ("ptr", "%checker"),
             ("i32", "%warp_index"),
             ("i32", cx.mask_bits),
@@ -94,10 +89,10 @@ def report_fence(cx: LoweringContext) -> None:
 
 def fence(cx: LoweringContext, instruction: Instruction) -> None:
     """membar, fence: host threads see one another's stores in order anyway; only the checker needs
-    those of device scope.
+    them.
     """
-    if not (is_block_wide(instruction) or instruction.has("proxy")):
-        report_fence(cx)
+    if not instruction.has("proxy"):
+        report_fence(cx, instruction)
 
 
 HANDLERS = {"fence": fence, "membar": fence}

@@ -26,7 +26,6 @@ from evoengine.emulator.lower.checker_calls import (
     check,
     check_access,
     current_mask,
-    is_block_wide,
     report_fence,
     report_performed,
 )
@@ -44,7 +43,6 @@ __all__ = [
     "check_access",
     "current_mask",
     "gather",
-    "is_block_wide",
     "items_of",
     "locate",
     "mask_into_arena",
@@ -134,8 +132,8 @@ def store(cx: LoweringContext, instruction: Instruction) -> None:
     bits, items = _form(cx, instruction, instruction.operands[1])
     values = [cx.read(item, bits) for item in items]
     lane_addresses = locate(cx, instruction.operands[0], space_of(instruction))
-    if instruction.has("release") and not is_block_wide(instruction):
-        report_fence(cx)
+    if instruction.has("release"):
+        report_fence(cx, instruction)
     before = current_mask(cx)
     check(
         cx, lane_addresses, access_kind(instruction, WRITE, STRONG_WRITE), bits // 8 * len(values)

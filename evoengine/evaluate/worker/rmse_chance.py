@@ -15,17 +15,25 @@ import torch
 # Squares of the errors of rounding scatter by about their mean, so that the mean of n of them
 # scatters by 1 / sqrt(n) of itself, and its root by half as much: these are four of its deviations.
 DEVIATIONS_OF_A_ROOT = 2.0
+# What as many elements scatter by is within the tolerance of a tier.
+MANY_ELEMENTS = 256
+# Of elements from N(0, 1) a third count; by itself the number is another one for every input set.
+NORMAL_SHARE, LEAST_NORMAL_SHARE = 1 / 3, 1 / 8
 PIECE_ELEMENTS = 1 << 22  # so that squares need little memory beside the reference
 
 
 def chance_of(reference: torch.Tensor) -> float:
-    """How many times the usual relative RMSE of an output may be found by chance: 1 where very many
-    elements count alike, 3 where one does.
+    """How many times the usual relative RMSE of an output may be found by chance: 1 where
+    MANY_ELEMENTS or more count alike, 2.875 where one does.
 
     `reference` holds float64 values in any shape; those that are not finite do not count.
     """
     alike = elements_that_count(reference)
-    return 1 + DEVIATIONS_OF_A_ROOT / math.sqrt(alike) if alike else 1.0
+    if alike > LEAST_NORMAL_SHARE * reference.numel():
+        alike = max(1.0, NORMAL_SHARE * reference.numel())
+    if not 0 < alike < MANY_ELEMENTS:
+        return 1.0
+    return 1 + DEVIATIONS_OF_A_ROOT * (1 / math.sqrt(alike) - 1 / math.sqrt(MANY_ELEMENTS))
 
 
 def elements_that_count(reference: torch.Tensor) -> float:

@@ -49,6 +49,7 @@ SIGNATURES: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
     "ev_check_arrive": (None, (pointer, u32, u32)),
     "ev_check_exit": (None, (pointer, u32)),
     "ev_check_fence": (None, (pointer, u32, u32)),
+    "ev_check_block_fence": (None, (pointer, u32, u32)),
     "ev_check_performed": (None, (pointer,)),
     "ev_check_divergent_barrier": (None, (pointer, u32, u32, u32, u32)),
     "ev_check_async": (u32, (pointer, u32, u32, u32, pointer, pointer, pointer, u32)),
@@ -191,6 +192,9 @@ class CheckerDriver:
 
     def fence(self, warp: int) -> None:
         self.c.fence(self.handle, warp, FULL)
+
+    def block_fence(self, warp: int) -> None:
+        self.c.block_fence(self.handle, warp, FULL)
 
     def copy(
         self,

@@ -15,7 +15,7 @@ from evoengine.emulator.check.findings import RACES, Access, Check, FindingKind,
 from tests.emulator.check.checker_driver import FULL, CheckerDriver, Launch
 from tests.sampling import examples
 
-WARPS, SHARED = 3, 64
+WARPS, SHARED, FLAGS = 3, 64, 4
 THREADS = 32 * WARPS
 
 
@@ -61,7 +61,29 @@ class Meet:
     warps: tuple[int, ...]
 
 
-Step = WarpAccess | LaneSync | Barrier | Arrive | Meet
+@dataclass(frozen=True)
+class Fence:
+    warp: int
+
+
+@dataclass(frozen=True)
+class WriteFlag:
+    """A lane writes a flag, which lies behind what the accesses touch."""
+
+    warp: int
+    lane: int
+    flag: int
+
+
+@dataclass(frozen=True)
+class ReadFlag:
+    """A warp reads a flag, for all of its lanes."""
+
+    warp: int
+    flag: int
+
+
+Step = WarpAccess | LaneSync | Barrier | Arrive | Meet | Fence | WriteFlag | ReadFlag
 
 
 @dataclass
@@ -74,6 +96,8 @@ class Model:
     arriving: dict[int, set[int]] = field(default_factory=dict)  # the warps, by barrier
     # by barrier, of the last meeting: the warps that waited with their times, and all of them
     met: dict[int, tuple[dict[int, int], set[int]]] = field(default_factory=dict)
+    fenced: dict[int, np.ndarray] = field(default_factory=dict)  # the clocks of a warp's lanes
+    flags: dict[int, np.ndarray] = field(default_factory=dict)  # what comes before each
     races: int = 0
     mixed: int = 0  # meetings of warps at a barrier that may have met others there
 
@@ -118,6 +142,17 @@ class Model:
         self.join(threads_of(warps), self.arrived.pop(barrier, None))
         self.met[barrier] = {w: int(self.clock[32 * w, 32 * w]) for w in warps}, group
 
+    def write_flag(self, step: WriteFlag) -> None:
+        """A flag has what its lane knew at the fence, and of its own warp what it has learned since
+        of the accesses before the fence.
+        """
+        own, lane = threads_of([step.warp]), 32 * step.warp + step.lane
+        before = np.zeros(THREADS, dtype=np.int64)
+        if (at_fence := self.fenced.get(step.warp)) is not None:
+            before[:] = at_fence[step.lane]
+            before[own] = np.minimum(self.clock[lane, own], at_fence.diagonal(32 * step.warp))
+        self.flags[step.flag] = before
+
     def run(self, steps: Sequence[Step]) -> int:
         """The number of races."""
         self.meet(0, range(WARPS))
@@ -137,6 +172,15 @@ class Model:
                     self.arrived[barrier] = np.maximum(self.arrived.get(barrier, 0), known)
                 case Meet(barrier, warps):
                     self.meet(barrier, warps)
+                case Fence(warp):
+                    own = threads_of([warp])
+                    self.fenced[warp] = self.clock[own].copy()
+                    self.clock[own, own] += 1
+                case WriteFlag():
+                    self.write_flag(step)
+                case ReadFlag(warp, flag) if flag in self.flags:
+                    own = threads_of([warp])
+                    self.clock[own] = np.maximum(self.clock[own], self.flags[flag])
         return self.races
 
 
@@ -153,9 +197,12 @@ def found_in(steps: Sequence[Step]) -> tuple[int, int]:
     """The number of races and of mixed barriers that the checker finds."""
     with (
         Launch() as launch,
-        CheckerDriver(launch, threads=THREADS, shared=SHARED, checks=Check.RACES) as machine,
+        CheckerDriver(
+            launch, threads=THREADS, shared=SHARED + 4 * FLAGS, checks=Check.RACES
+        ) as machine,
     ):
-        machine.write(0, range(0, SHARED, 4), mask=(1 << SHARED // 4) - 1)
+        words = SHARED // 4 + FLAGS
+        machine.write(0, range(0, 4 * words, 4), mask=(1 << words) - 1)
         machine.barrier()
         for step in steps:
             match step:
@@ -170,6 +217,14 @@ def found_in(steps: Sequence[Step]) -> tuple[int, int]:
                     machine.arrive(warp, barrier)
                 case Meet(barrier, warps):
                     machine.barrier(warps, barrier)
+                case Fence(warp):
+                    machine.block_fence(warp)
+                case WriteFlag(warp, lane, flag):
+                    place = SHARED + 4 * flag
+                    machine.access(Space.SHARED, Access.STRONG_WRITE, warp, place, mask=1 << lane)
+                case ReadFlag(warp, flag):
+                    place = SHARED + 4 * flag
+                    machine.access(Space.SHARED, Access.STRONG_READ, warp, place, mask=1)
         found = launch.findings()
         mixed = [item for item in found if item.kind is FindingKind.MIXED_BARRIER]
         races = [item for item in found if item.kind in RACES]
@@ -238,6 +293,42 @@ def test_warps_that_may_meet_others_at_a_barrier_are_found(steps: list[Step]) ->
     model = Model()
     model.run(steps)
     assert found_in(steps)[1] == model.mixed
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            accesses_of([Access.READ, Access.WRITE]),
+            st.builds(LaneSync, warps, masks),
+            st.builds(Barrier, groups),
+            st.builds(Fence, warps),
+            st.builds(WriteFlag, warps, st.integers(0, 31), st.integers(0, FLAGS - 1)),
+            st.builds(ReadFlag, warps, st.integers(0, FLAGS - 1)),
+        ),
+        max_size=16,
+    )
+)
+def test_nothing_is_found_where_flags_order_the_warps(steps: list[Step]) -> None:
+    steps = [Barrier(tuple(range(WARPS))), *one_writer_for_a_flag(steps)]
+    if not Model().run(steps):
+        assert races_found(steps) == 0
+
+
+def one_writer_for_a_flag(steps: list[Step]) -> list[Step]:
+    """Without the writes to a flag by other threads than the first, and without reads by its own
+    warp, whose lanes it does not order: they would race.
+    """
+    writers: dict[int, int] = {}
+    for step in steps:
+        if isinstance(step, WriteFlag):
+            writers.setdefault(step.flag, 32 * step.warp + step.lane)
+    return [
+        step
+        for step in steps
+        if not (isinstance(step, WriteFlag) and writers[step.flag] != 32 * step.warp + step.lane)
+        and not (isinstance(step, ReadFlag) and writers.get(step.flag, -1) // 32 == step.warp)
+    ]
 
 
 def well_synchronised(steps: list[Step]) -> list[Step]:
