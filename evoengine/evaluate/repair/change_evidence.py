@@ -28,6 +28,7 @@ class Evidence:
     uses_unused: bool = False  # it reads a variable that is read nowhere
     is_familiar: bool = False  # each three words in a row that it makes are elsewhere, too
     leaves_unread: bool = False  # nothing reads a variable any more that it takes away
+    reads_idle: bool = False  # it reads the variable of a loop whose body reads it nowhere
     is_rare: bool = False  # a variable that it adds is read in two places at most
 
 
@@ -49,7 +50,20 @@ class ChangeEvidence:
         added = set(_NAME.findall(change.new)) - set(_NAME.findall(old))
         unused = bool(added & self._unused)
         is_rare = any(self._uses.get(name, _RARE + 1) <= _RARE for name in added)
-        return Evidence(unused, self._is_familiar(change), self._leaves_unread(change), is_rare)
+        return Evidence(
+            unused,
+            self._is_familiar(change),
+            self._leaves_unread(change),
+            self._reads_idle(change, added),
+            is_rare,
+        )
+
+    def _reads_idle(self, change: SourceChange, added: set[str]) -> bool:
+        starts, place = self._code.tokens.starts, change.start - self._code.offset
+        return any(
+            item.name in added and starts[item.position] < place <= starts[item.last]
+            for item in self._code.idle_loops
+        )
 
     def _leaves_unread(self, change: SourceChange) -> bool:
         removed: Counter[str] = Counter()

@@ -43,6 +43,7 @@ from evoengine.evaluate.repair.kinds.count_changes import count_changes
 from evoengine.evaluate.repair.kinds.counter_changes import counter_changes
 from evoengine.evaluate.repair.kinds.coupled_changes import coupled_changes
 from evoengine.evaluate.repair.kinds.difference_changes import AS_A_LIKE_KERNEL, difference_changes
+from evoengine.evaluate.repair.kinds.digit_changes import digit_changes
 from evoengine.evaluate.repair.kinds.element_changes import element_changes
 from evoengine.evaluate.repair.kinds.exchanged_changes import exchanged_changes
 from evoengine.evaluate.repair.kinds.extent_changes import extent_changes
@@ -56,6 +57,7 @@ from evoengine.evaluate.repair.kinds.index_changes import index_changes
 from evoengine.evaluate.repair.kinds.index_sum_changes import index_sum_changes
 from evoengine.evaluate.repair.kinds.inside_changes import inside_changes
 from evoengine.evaluate.repair.kinds.instruction_changes import instruction_changes
+from evoengine.evaluate.repair.kinds.integer_changes import integer_changes
 from evoengine.evaluate.repair.kinds.joint_changes import joint_changes
 from evoengine.evaluate.repair.kinds.kept_changes import kept_changes
 from evoengine.evaluate.repair.kinds.lane_changes import lane_changes
@@ -133,6 +135,8 @@ _CODE_CHANGES = (
     padded_size_changes,
     like_block_changes,
     scoped_constant_changes,
+    digit_changes,
+    integer_changes,
     order_changes,
     update_changes,
     updated_changes,
@@ -208,7 +212,7 @@ def ordered_changes(
     evidence = ChangeEvidence(kernel_code(candidate))
     found = [evidence.of(change) for change, _ in changes]
     classes = [
-        [(kind, item.uses_unused, item.is_familiar) for kind in kinds]
+        [(kind, item.uses_unused or item.reads_idle, item.is_familiar) for kind in kinds]
         for (_, kinds), item in zip(changes, found, strict=True)
     ]
     counts = Counter(chain.from_iterable(classes))

@@ -273,7 +273,7 @@ def weight(kind: str, evidence: Evidence, has_unread: bool, places: int) -> floa
     has a variable that nothing reads, `places` how many places a change has.
     """
     found = WEIGHTS.get(kind, USUAL_WEIGHT)
-    if evidence.uses_unused:
+    if evidence.uses_unused or evidence.reads_idle:
         found *= READS_UNREAD
     elif has_unread:
         found *= LEAVES_UNREAD

@@ -81,6 +81,8 @@ _INTEGERS = re.compile(
 )
 _FLOATS = re.compile(r"(float|double|(__)?half|(__)?(nv_)?bfloat16)")
 NARROW = re.compile(r"(__)?(half|(nv_)?bfloat16)")  # types of half a word
+_TYPEDEF = re.compile(r"\btypedef ((?:\w+ )*\w+) (\w+) ?;")
+_USING = re.compile(r"\busing (\w+) ?= ?((?:\w+ )*\w+) ?;")
 _DEFINING = frozenset(("struct", "class", "union", "using", "typename"))
 _GRID = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim"))
 
@@ -196,7 +198,15 @@ class DeclaredNames:
                 name = tokens.partners.get(name + 1, name + 1) + 1
             if tokens.kind(name) == "name":
                 found.add(tokens.text(name))
-        return frozenset(found - _WORDS)
+        return frozenset((found | set(self._aliases)) - _WORDS)
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        """The last word of the type that a name stands for: `typedef unsigned int u32;`."""
+        code = self.tokens.code
+        found = {alias: words for words, alias in _TYPEDEF.findall(code)}
+        found |= dict(_USING.findall(code))
+        return {alias: words.split()[-1] for alias, words in found.items()}
 
     def _name_behind(self, type_place: int) -> int | None:
         """The name declared with the type at `type_place`; None where nothing is."""
@@ -216,12 +226,29 @@ class DeclaredNames:
             place += 2  # a pointer to the rows of one
         is_name = tokens.kind(place) == "name" and tokens.text(place) not in _WORDS | _MODIFIERS
         follows = tokens.text(place + 1)
-        if not is_name or follows not in ("=", ";", ",", ")", "[", "{", ":", ">"):
+        is_given = follows == "(" and self._gives_values(place + 1)
+        if not is_name or not (is_given or follows in ("=", ";", ",", ")", "[", "{", ":", ">")):
             return None
         is_type = TYPE_NAME.fullmatch(tokens.text(place)) is not None
         if is_type and (tokens.text(place) != "half" or follows not in ("=", ",", ";")):
             return None  # `int half = 0` declares one of two halves
         return place
+
+    def _gives_values(self, opening: int) -> bool:
+        """Whether the brackets hold the values that a declared name begins with, `Step next(i, n);`
+        and no parameters of a function.
+        """
+        tokens = self.tokens
+        closing = tokens.partners.get(opening, opening)
+        around = tokens.enclosing[opening]
+        return (
+            around >= 0
+            and tokens.text(around) == "{"
+            and tokens.text(closing + 1) in (";", ",")
+            and closing > opening + 1
+            and self._name_behind(opening + 1) is None
+            and not TYPE_NAME.fullmatch(tokens.text(opening + 1))
+        )
 
     def _declared(self, type_place: int) -> Iterator[DeclaredName]:
         tokens = self.tokens
@@ -314,7 +341,7 @@ class DeclaredNames:
             tokens.text(place - 1) == "&" and (tokens.text(place - 2) == "(")
         ):
             return "array"
-        word = tokens.text(type_place)
+        word = self._aliases.get(tokens.text(type_place), tokens.text(type_place))
         if _INTEGERS.fullmatch(word):
             return "int"
         return "float" if _FLOATS.fullmatch(word) else word

@@ -66,6 +66,15 @@ class Extents:
             return False
         return following not in (")", "]", ",", ";")
 
+    def is_call(self, opening: int) -> bool:
+        """Whether the bracket at `opening` holds the arguments of a call, or what is cast by one
+        such as static_cast<int>(x).
+        """
+        before = opening - 1
+        return self.tokens.kind(before) == "name" or (
+            self.tokens.text(before) == ">" and self.is_template_bracket(before)
+        )
+
     def is_template_bracket(self, position: int) -> bool:
         """Whether < or > belongs to template arguments, such as those of reinterpret_cast."""
         return position in self._template_brackets

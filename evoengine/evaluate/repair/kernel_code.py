@@ -324,6 +324,21 @@ class KernelCode:
             and (item.position not in places if item.is_parameter else item.name not in names)
         )
 
+    @cached_property
+    def idle_loops(self) -> tuple[DeclaredName, ...]:
+        """The variables of loops whose bodies read them nowhere."""
+        tokens, found = self.tokens, []
+        for item in self.names.all:
+            loop = self.loop_of(item.position) if item.position >= 0 else None
+            if loop is None:
+                continue
+            body = range(tokens.partners.get(loop + 1, item.last) + 1, item.last + 1)
+            if not any(
+                tokens.text(place) == item.name and self.names.at(place) == item for place in body
+            ):
+                found.append(item)
+        return tuple(found)
+
     def in_kernel(self, position: int) -> bool:
         """Whether a token stands in the body of a kernel, and not of a function that it calls."""
         opening = self.function_of(position)

@@ -24,6 +24,24 @@ def test_a_change_that_reads_what_nothing_reads_is_known() -> None:
     assert not evidence_of(("first + warp", "first")).uses_unused
 
 
+def test_a_change_that_reads_the_variable_of_a_loop_that_nothing_else_reads_is_known() -> None:
+    idle = (
+        "float value = x[size_t(first + warp) * C + c]",
+        "float value = x[size_t(first + warp)]",
+    )
+    rest = ("weight[c] * scale", "weight[lane] * scale")
+    wrong = candidate(idle, rest)
+    code = code_of(wrong)
+    assert [item.name for item in code.idle_loops] == ["c"]
+    start = wrong.source.index("weight[lane]") + len("weight[")
+    inside = SourceChange(start, start + len("lane"), "c", "by hand")
+    assert ChangeEvidence(code).of(inside).reads_idle
+    start = wrong.source.index("parts[warp][0] = sum") + len("parts[")
+    behind = SourceChange(start, start + len("warp"), "c", "by hand")
+    assert not ChangeEvidence(code).of(behind).reads_idle
+    assert not code_of(candidate()).idle_loops
+
+
 def test_words_that_follow_one_another_elsewhere_are_familiar() -> None:
     assert not evidence_of(("threadIdx.x / 32", "threadIdx.y / 32")).is_familiar
     known = candidate(("threadIdx.x < ROWS && first", "threadIdx.x < ROWS && warp"))

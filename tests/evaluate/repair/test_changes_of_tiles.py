@@ -10,6 +10,18 @@ from tests.evaluate.repair.tiles_kernel import assert_said, kernel
 
 # kind of change, the wrong statements, the right ones, what is said
 MISTAKES = [
+    ("factor of a digit missing", "f((begin + warp) * BM);", "f((begin * WARPS + warp) * BM);",
+     "some parts are taken several times and others never"),
+    ("next in a product", "f(2 * begin - 30);", "f(2 * (begin + 1) - 30);", "one more or one less is meant"),
+    ("one thread where several are meant", "if (threadIdx.x == 0) totals[threadIdx.x] = 0;",
+     "if (threadIdx.x < BM) totals[threadIdx.x] = 0;", "the others are left as they were"),
+    ("sum in a type too narrow", "int all = 0; for (int i = 0; i < K; ++i) all += table[i];",
+     "long long all = 0; for (int i = 0; i < K; ++i) all += table[i];", "its upper bits are lost"),
+    ("atomic operation of the other sign", "atomicMax(bits + lane, (int)rank(total));",
+     "atomicMax((unsigned*)(bits + lane), (unsigned)(rank(total)));", "count as negative"),
+    ("division that rounds towards zero", "f(begin / (1 << BN), begin & 7);", "f((begin >> BN), begin & 7);",
+     "rounds down"),
+    ("division that rounds towards zero", "f(begin / 8);", "f((begin >> 3));", "rounds down"),
     ("pitch of another array", "f(right[lane * A_PITCH + warp]);", "f(right[lane * B_PITCH + warp]);",
      "the pitch is that of another array"),
     ("row and column of a tile exchanged", "right[warp * B_PITCH + lane] = 0;", "right[lane * B_PITCH + warp] = 0;",
@@ -394,6 +406,12 @@ OF_THE_REST = [
 ]  # fmt: skip
 # kind of change, statements in which nothing says that there is such a mistake
 RIGHT = [
+    ("factor of a digit missing", "f(begin * WARPS + warp, begin + 1, BM + lane);"),
+    ("next in a product", "f(begin * warp, 2 * total, 2 * (begin + 1));"),
+    ("one thread where several are meant", "if (total == 0) f(lane); if (begin == 1) f(lane);"),
+    ("sum in a type too narrow", "int last = 0; last = begin; f(last);"),
+    ("atomic operation of the other sign", "atomicMax((unsigned*)table, begin); atomicAdd(counter, 1);"),
+    ("division that rounds towards zero", "f(begin / 3, total / 2, begin / end);"),
     ("pitch of another array", "f(right[lane * B_PITCH + warp], a[lane * K]);"),
     ("tile read as it was written", "square[warp][lane] = total; f(square[lane][warp]);"),
     ("row of a tile missing", "for (int d = 0; d < BM; ++d) f(right[d * B_PITCH + lane]);"),
@@ -494,6 +512,68 @@ def test_a_share_that_is_no_whole_number_of_tiles_is_rounded_up() -> None:
     wrong = kernel(right=size, wrong="COLUMNS: ceil_div(N, 3)")
     changes = repairing(wrong, right, "size of the plan not rounded up")
     assert_said(wrong, changes, "not rounded up to whole tiles")
+
+
+@pytest.mark.parametrize(
+    ("place", "right", "wrong", "kind", "said"),
+    [
+        (
+            "COLUMNS: round_up(N, 64)",
+            "COLUMNS: N + K",
+            "COLUMNS: N",
+            "size of the plan without a part",
+            "counts one part only",
+        ),
+        (
+            "shared: 3 * 4096",
+            "shared: COLUMNS + 64",
+            "shared: COLUMNS",
+            "shared memory without a part",
+            "too few bytes of shared memory",
+        ),
+    ],
+)
+def test_a_size_of_the_plan_that_lacks_a_part_has_it_again(
+    place: str, right: str, wrong: str, kind: str, said: str
+) -> None:
+    lacking = kernel(right=place, wrong=wrong)
+    assert_said(lacking, repairing(lacking, kernel(right=place, wrong=right), kind), said)
+
+
+@pytest.mark.parametrize(
+    "alias", ["typedef unsigned int u32;", "using u32 = unsigned int;", "typedef int u32;"]
+)
+def test_names_of_own_types_for_whole_numbers_are_known(alias: str) -> None:
+    begin = "__device__ float lane_sum"
+    wrong, right = (
+        kernel(f"u32 row = {value} + 1; f(row);", begin, f"{alias}\n{begin}")
+        for value in ("begin", "end")
+    )
+    assert repairing(wrong, right, "name of the same declaration, int")
+    wrong, right = (
+        kernel(f"u32 row = 1, column = 2; f({value});", begin, f"{alias}\n{begin}")
+        for value in ("row", "column")
+    )
+    assert repairing(wrong, right, "name of the same declaration, int")
+
+
+def test_what_is_declared_with_its_values_in_brackets_is_known() -> None:
+    begin = "__device__ float lane_sum"
+    own = "struct Step { int tile, slice; __device__ Step(int, int); };"
+    wrong, right = (
+        kernel(
+            f"const Step now(begin, 4), next(begin + 1, 4); f({value}.tile);",
+            begin,
+            f"{own}\n{begin}",
+        )
+        for value in ("now", "next")
+    )
+    assert repairing(wrong, right, "member of another object")
+
+
+def test_a_call_with_template_arguments_is_no_sum_in_brackets() -> None:
+    changes = [change for change, _ in ordered_changes(kernel("load<BM>(sums, begin + 1, end);"))]
+    assert not [change for change in changes if change.new.startswith("(sums, begin")]
 
 
 @pytest.mark.parametrize(("kind", "body"), RIGHT)

@@ -28,7 +28,7 @@ _STATEMENT_WORDS = frozenset(("if", "for", "while", "switch", "sizeof", "asm"))
 
 def call_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Every call and every pair of brackets, changed."""
-    tokens = code.tokens
+    tokens, extents = code.tokens, code.extents
     for position in range(len(tokens)):
         if tokens.text(position) != "(" or position not in tokens.partners:
             continue
@@ -37,9 +37,9 @@ def call_changes(code: KernelCode) -> Iterator[SourceChange]:
         before = tokens.text(position - 1)
         if before in _STATEMENT_WORDS:
             continue
-        if tokens.kind(position - 1) == "name" or before == ">":
+        if extents.is_call(position):
             yield from _call(code, position)
-        elif code.extents.is_cast(tokens.partners[position]):
+        elif extents.is_cast(tokens.partners[position]):
             yield code.replaced(position, tokens.partners[position], "", "cast dropped")
         yield from _moved_bracket(code, position)
     yield from _moved_brackets_of_sums(code)
@@ -140,11 +140,13 @@ def _moved_bracket(code: KernelCode, opening: int) -> Iterator[SourceChange]:
             last = extents.operand_behind(following)[1]
             new = f"(({one}) * {factor} {more})"
             yield code.replaced(opening, last, new, "factor of too many terms")
-    for place in range(opening + 1, closing):
+    is_call = extents.is_call(opening)
+    is_one = not is_call or len(extents.arguments(opening)) == 1
+    for place in range(opening + 1, closing if is_one else opening):
         if tokens.enclosing[place] == opening and extents.is_binary(place):
             left, rest = tokens.source(opening + 1, place - 1), tokens.source(place, closing - 1)
             yield code.replaced(opening, closing, f"({left}) {rest}", "bracket moved")
-    if tokens.kind(opening - 1) != "name" and tokens.text(opening - 1) != ">":
+    if not is_call:
         inside = tokens.source(opening + 1, closing - 1) if closing > opening + 1 else ""
         if not _is_share(code, closing, inside):
             yield code.replaced(opening, closing, inside, "brackets dropped")

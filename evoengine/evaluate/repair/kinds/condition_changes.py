@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -20,6 +21,8 @@ _AS_VECTOR = re.compile(
 )
 _NEAREST = 60  # tokens behind a condition
 
+_ONE_THREAD = re.compile(r"(threadIdx\.x|\w+) == 0")
+_MOST_COUNTS = 8
 _SET_BACK = re.compile(r"\w+ = -?(\d[\w.]*|INFINITY|FLT_MAX);")
 _STORE = re.compile(r"atomicAdd\(|[\w.\[\]() *+]*\] = ")
 
@@ -166,6 +169,23 @@ def _reset(code: KernelCode) -> Iterator[SourceChange]:
                 yield code.inserted(body, f" {item.name} = 0.0f;", "reset missing")
     yield from _reset_behind(code)
     yield from _reset_of_sibling(code)
+    yield from _for_one_thread(code)
+
+
+def _for_one_thread(code: KernelCode) -> Iterator[SourceChange]:
+    """`if (threadIdx.x == 0) totals[threadIdx.x] = 0;` made one with `threadIdx.x < ROWS`."""
+    tokens = code.tokens
+    uses = Counter(tokens.text(place) for place in range(len(tokens)))
+    for first, last in code.conditions:
+        found = _ONE_THREAD.fullmatch(tokens.source(first, last))
+        own = code.names.at(first)
+        is_thread = found is not None and (own is None or own.sort == "int")
+        if found is None or not is_thread or not code.function_places[first]:
+            continue
+        counts = [item.name for item in code.visible(first, "int") if item.name.isupper()]
+        for name in sorted(counts, key=lambda name: -uses[name])[:_MOST_COUNTS]:
+            new = f"{found[1]} < {name}"
+            yield code.replaced(first, last, new, "one thread where several are meant")
 
 
 def _reset_of_sibling(code: KernelCode) -> Iterator[SourceChange]:

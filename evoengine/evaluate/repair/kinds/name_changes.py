@@ -53,6 +53,8 @@ def name_changes(code: KernelCode) -> Iterator[SourceChange]:
             if code.loop_of(first) is not None:
                 begins = code.tokens.text(first - 1) == "="
                 place = "at the begin of a loop" if begins else "in a loop"
+            elif any(begin <= first and last <= end for begin, end in code.conditions):
+                place = "in a condition"
             for number in ("0", "1"):
                 yield code.replaced(first, last, number, f"number for a name {place}")
     yield from _exchanged(code)

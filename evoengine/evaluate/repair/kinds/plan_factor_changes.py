@@ -17,6 +17,9 @@ _RECIPROCAL = re.compile(r"\bvalue:\s*1 / (\w+)\s*(?=[,}])")
 _PADDED = re.compile(r"\b[A-Z]\w* \+ (\d+)\)")
 _FACTOR_NAME = re.compile(r"(?<=\* )[A-Z]\w*(?![\w.(])|(?<![\w.(])[A-Z]\w*(?= \*)")
 _MOST_PADDINGS = 3
+_BARE = re.compile(r"[A-Z]\w*")
+_SHARED = re.compile(r"\bshared(?:_bytes)?:[ \t]*([A-Z]\w*)[ \t]*(?=[#\n])")
+_ROOMS = (16, 32, 64, 128, 256, 512, 1024)  # bytes
 _MOST_SIZES = 12
 _NUMBERS = (2, 3, 4, 8, 16)
 _KINDS = {
@@ -52,6 +55,7 @@ def plan_factor_changes(header: str) -> Iterator[SourceChange]:
             span = start + factor.start(), start + factor.end()
             yield SourceChange(*span, "", "factor of the plan too many")
     yield from _without_padding(header)
+    yield from _of_one_part(header, sizes)
     for found in LISTS.finditer(header):
         entries = [found[2][begin:end] for begin, end in entries_of(found[2])]
         if found[1] == "args" and len(entries) > 2:
@@ -59,6 +63,19 @@ def plan_factor_changes(header: str) -> Iterator[SourceChange]:
                 yield SourceChange(*found.span(2), ", ".join(moved), "arguments of the plan moved")
     for found in _RECIPROCAL.finditer(header):
         yield SourceChange(*found.span(1), f"sqrt({found[1]})", "root in the plan missing")
+
+
+def _of_one_part(header: str, sizes: list[str]) -> Iterator[SourceChange]:
+    """`PATH: T` made `PATH: T + BAGS`, and `shared: STRIP` made `shared: STRIP + 64`."""
+    for found in _LET.finditer(header):
+        for size in sizes if _BARE.fullmatch(found[1]) else ():
+            if size != found[1] and f"{size}:" not in found[0]:
+                kind = "size of the plan without a part"
+                yield SourceChange(found.end(1), found.end(1), f" + {size}", kind)
+    for found in _SHARED.finditer(header):
+        for size in (*map(str, _ROOMS), *(size for size in sizes if size != found[1])):
+            kind = "shared memory without a part"
+            yield SourceChange(found.end(1), found.end(1), f" + {size}", kind)
 
 
 def _without_padding(header: str) -> Iterator[SourceChange]:

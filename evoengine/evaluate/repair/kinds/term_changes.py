@@ -169,7 +169,7 @@ def spots_of(code: KernelCode) -> Iterator[tuple[int, int]]:
             found |= {extents.operand_before(position), extents.operand_behind(position)}
         elif tokens.text(position) == "(" and position in tokens.partners:
             inside = position + 1, tokens.partners[position] - 1
-            if inside[0] <= inside[1] and tokens.kind(position - 1) != "name":
+            if inside[0] <= inside[1] and not extents.is_call(position):
                 found.add(inside)
     yield from sorted(
         pair

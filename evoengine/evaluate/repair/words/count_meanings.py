@@ -45,6 +45,39 @@ COUNT_WORDS = {
         " transposed), with the leading dimension that belongs to it, so that rows get the values"
         " of other rows, in"
     ),
+    "factor of a digit missing": (
+        "the factor is missing by which one of the two counts (the number of warps, parts or"
+        " links): steps (rounds, blocks) overlap, so that some parts are taken several times and"
+        " others never, in"
+    ),
+    "next in a product": (
+        "one more or one less is meant in the product (an exponent, a bound by one): the result is"
+        " too large or too small by a constant factor or step, in"
+    ),
+    "one thread where several are meant": (
+        "only one thread (the first) does what as many must do as there are rows or parts: the"
+        " others are left as they were, not cleared (never initialised, never written), in"
+    ),
+    "sum in a type too narrow": (
+        "the sum is kept in a type that is too narrow (32 bits): it overflows, its upper bits are"
+        " lost, in"
+    ),
+    "atomic operation of the other sign": (
+        "the atomic operation compares signed numbers where unsigned ones are meant: those with the"
+        " upper bit set count as negative, in"
+    ),
+    "division that rounds towards zero": (
+        "the division rounds towards zero where a shift rounds down (floor): negative values come"
+        " out wrong, in"
+    ),
+    "size of the plan without a part": (
+        "the size of the launch plan lacks a summand: it counts one part only, so that the last"
+        " steps (blocks, tiles) are missing, in"
+    ),
+    "shared memory without a part": (
+        "the launch reserves too few bytes of shared memory: a part that lies behind the others has"
+        " no room, so that it is beyond the end (out of bounds), in"
+    ),
     "size of the plan unpadded": (
         "the launch plan reserves memory for rows without their padding: too few bytes, so that"
         " what lies behind ends beyond the allocation, in"
