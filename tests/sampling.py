@@ -23,16 +23,43 @@ ROOT = Path(__file__).resolve().parent.parent
 VARIABLE = "EVOENGINE_SAMPLE_SEED"
 SEEDS = 10**6
 EXAMPLES = {"sample": 50, "whole": 150}  # of Hypothesis, by its profile
+# What a run of the engine is made of besides its emulator, its judges and its forensics.
+OF_RUNS = (
+    "evoengine/candidate",
+    "evoengine/cli",
+    "evoengine/evaluate/device",
+    "evoengine/evaluate/scripted",
+    "evoengine/generate",
+    "evoengine/population",
+    "evoengine/report",
+    "evoengine/search",
+    "evoengine/store",
+    "evoengine/task",
+    "prompts",
+    "seeds",
+    "tasks",
+)
 # Tests of what stands apart, and what they depend on besides themselves: where none of it changed,
 # one in APART_ONE_IN is run, at least one of each file.
 APART = {
+    "tests/benchmarks": ("benchmarks", *OF_RUNS),
+    "tests/cli": OF_RUNS,
+    "tests/generate": OF_RUNS,
+    "tests/search": OF_RUNS,
     "tests/emulator": ("evoengine/emulator",),
     "tests/evaluate/compile": ("evoengine/evaluate/compile", "evoengine/candidate"),
     "tests/evaluate/repair": ("evoengine/evaluate/repair",),
     "tests/evaluate/worker/forensics": ("evoengine/evaluate/worker/forensics",),
 }
 APART_ONE_IN = 5
-OF_ALL = ("requirements", "pyproject.toml", "setup.py", "tests/conftest.py")
+OF_ALL = (
+    "requirements",
+    "pyproject.toml",
+    "setup.py",
+    "tests/conftest.py",
+    "evoengine/records.py",
+    "evoengine/protocols.py",
+)
 
 
 def examples(whole: int) -> int:

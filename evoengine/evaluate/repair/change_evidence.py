@@ -47,7 +47,7 @@ class ChangeEvidence:
         if change.start < self._code.offset:
             return Evidence()
         old = self._code.source[change.start : change.end]
-        added = set(_NAME.findall(change.new)) - set(_NAME.findall(old))
+        added = set(_names(change.new)) - set(_names(old))
         unused = bool(added & self._unused)
         is_rare = any(self._uses.get(name, _RARE + 1) <= _RARE for name in added)
         return Evidence(
@@ -68,9 +68,9 @@ class ChangeEvidence:
     def _leaves_unread(self, change: SourceChange) -> bool:
         removed: Counter[str] = Counter()
         for piece in change.pieces:
-            removed.update(_NAME.findall(self._code.source[piece.start : piece.end]))
-        for piece in change.pieces:
-            removed.subtract(_NAME.findall(piece.new))
+            removed.update(_names(self._code.source[piece.start : piece.end]))
+        for piece in change.pieces if removed else ():
+            removed.subtract(_names(piece.new))
         return any(count >= self._uses.get(name, count + 1) for name, count in removed.items())
 
     @cached_property
@@ -110,6 +110,11 @@ class ChangeEvidence:
         made = [*left, *_words(change.new), *right]
         threes = zip(made, made[1:], made[2:], strict=False)
         return len(made) > 2 and all(item in self._sequences for item in threes)
+
+
+@lru_cache(maxsize=1 << 14)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(_NAME.findall(text))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -166,6 +166,7 @@ WEIGHTS: dict[str, float] = {
     "factor missing, of a block": 1.2,
     "name for another as a divisor, int": 1.2,
     "number for a name elsewhere": 1.2,
+    "number for a name in a condition": 1.2,
     "one more in an index": 1.2,
     "reset missing": 1.2,
     "square missing": 1.2,

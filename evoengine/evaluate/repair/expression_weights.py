@@ -46,7 +46,6 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "division that rounds towards zero": 2.0,
     "size of the plan without a part": 3.0,
     "shared memory without a part": 3.0,
-    "number for a name in a condition": 1.2,
     "statement of a like block missing": 4.0,
     "layout and leading dimension of another": 4.0,
     "size of the plan unpadded": 3.0,

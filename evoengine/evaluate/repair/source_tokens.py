@@ -61,9 +61,12 @@ class TokenList:
             if found.lastgroup not in ("space", "directive", "define")
             and found[0] not in directives
         )
+        self._count = len(self.tokens)
+        self._texts = [token.text for token in self.tokens]
+        self._kinds = [token.kind for token in self.tokens]
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        return self._count
 
     @cached_property
     def starts(self) -> list[int]:
@@ -84,11 +87,11 @@ class TokenList:
 
     def text(self, position: int) -> str:
         """The text of a token; empty beyond the ends."""
-        return self.tokens[position].text if 0 <= position < len(self.tokens) else ""
+        return self._texts[position] if 0 <= position < self._count else ""
 
     def kind(self, position: int) -> str:
         """The kind of a token; empty beyond the ends."""
-        return self.tokens[position].kind if 0 <= position < len(self.tokens) else ""
+        return self._kinds[position] if 0 <= position < self._count else ""
 
     def span(self, first: int, last: int) -> tuple[int, int]:
         """The places in the code of the tokens `first` to `last`, both included."""
