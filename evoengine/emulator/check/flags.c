@@ -21,7 +21,7 @@ void flags_close(Checker *c) {
     free(c->flags);
 }
 
-/* Their times are older than all that follows, so they stay as they are. */
+/* A block has no flags and no fences yet. */
 void flags_block(Checker *c) {
     if (c->flag_count)
         memset(c->flag_numbers, 0, (((ev_u64)c->shared_bytes >> WORD_BITS) + 1) * sizeof(ev_u16));
@@ -33,18 +33,19 @@ INLINE ev_u16 *number_of_flag(Checker *c, const Access *a, ev_u32 lane) {
     return c->flag_numbers + ((ev_u32)a->address[lane] >> WORD_BITS);
 }
 
-/* The flag that a lane writes; NULL if there are too many. */
-static struct Flag *written_flag(Checker *c, const Access *a, ev_u32 lane) {
+/* The number of the flag that a lane writes behind a fence. Those beyond MOST_FLAGS share the last one: that may miss a race, but
+ * never reports a false one. 0 without memory. */
+static ev_u32 new_flag(Checker *c, const Access *a, ev_u32 lane) {
     ev_u16 *number = number_of_flag(c, a, lane);
     if (!c->flags)
         c->flags = malloc(MOST_FLAGS * sizeof(struct Flag));
-    if (!c->flags || (!*number && c->flag_count == MOST_FLAGS))
-        return NULL;
-    if (!*number) {
-        *number = (ev_u16)++c->flag_count;
-        memset(c->flags + c->flag_count - 1, 0, sizeof(struct Flag));
-    }
-    return c->flags + *number - 1;
+    if (!c->flags)
+        return 0;
+    if (!*number && c->flag_count < MOST_FLAGS)
+        memset(c->flags + c->flag_count++, 0, sizeof(struct Flag));
+    if (!*number)
+        *number = (ev_u16)c->flag_count;
+    return *number;
 }
 
 INLINE void raise(ev_u32 *time, ev_u32 other) { *time = other > *time ? other : *time; }
@@ -71,12 +72,11 @@ void flags_written(Checker *c, const Access *a) {
     /* the other lanes' accesses are published only if the warp has synchronised since */
     const ev_u32 whole = time < c->full_sync[warp] ? time : c->full_sync[warp];
     for (ev_u32 lanes = a->mask; lanes; lanes &= lanes - 1) {
-        struct Flag *flag = written_flag(c, a, lowest(lanes));
-        if (!flag)
-            continue;
-        if (a->kind != EV_ATOMIC)
+        const ev_u32 number = time ? new_flag(c, a, lowest(lanes)) : *number_of_flag(c, a, lowest(lanes));
+        struct Flag *flag = c->flags + number - 1;
+        if (number && number < MOST_FLAGS && a->kind != EV_ATOMIC)
             memset(flag, 0, sizeof *flag);
-        if (!time)
+        if (!number || !time)
             continue;
         for (ev_u32 v = 0; v < c->warps; v++) {
             raise(&flag->seen[v], v == warp ? whole : c->fenced_seen[warp][v]);
@@ -86,6 +86,17 @@ void flags_written(Checker *c, const Access *a) {
     }
 }
 
+/* What the warp itself did comes before a flag of another one that had read its own: it orders the warp's lanes, too. */
+static void own_lanes_seen(Checker *c, ev_u32 warp, const struct Flag *flag) {
+    raise(&c->full_sync[warp], flag->seen[warp]);
+    if (flag->seen_by_lanes[warp] <= c->full_sync[warp])
+        return;
+    for (ev_u32 lanes = flag->lanes[warp]; lanes; lanes &= lanes - 1)
+        for (ev_u32 lane = 0; lane < 32; lane++)
+            raise(&c->lane_seen[warp][lane][lowest(lanes)], flag->seen_by_lanes[warp]);
+    c->partial[warp] = 1;
+}
+
 /* The lanes of an access have read flags. */
 void flags_read(Checker *c, const Access *a) {
     const ev_u32 warp = a->warp;
@@ -93,6 +104,8 @@ void flags_read(Checker *c, const Access *a) {
     for (ev_u32 lanes = a->mask; c->flag_count && lanes; lanes &= lanes - 1) {
         const ev_u32 number = *number_of_flag(c, a, lowest(lanes));
         const struct Flag *flag = c->flags + number - 1;
+        if (number)
+            own_lanes_seen(c, warp, flag);
         for (ev_u32 v = 0; number && v < c->warps; v++) {
             if (v == warp)
                 continue;

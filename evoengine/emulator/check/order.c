@@ -130,7 +130,8 @@ void ev_check_barrier(Checker *c, ev_u32 barrier, ev_u32 warps_lo, ev_u32 warps_
             joined[v] = larger(joined[v], c->seen[lowest(warps)][v]);
     for (ev_u32 warps = joining; warps; warps &= warps - 1)
         joined[lowest(warps)] = time;
-    join_by_lanes(c, joining, warps_lo);
+    if (c->flag_count)
+        join_by_lanes(c, joining, warps_lo);
     for (ev_u32 warps = warps_lo; warps; warps &= warps - 1) {
         ev_u32 warp = lowest(warps);
         memcpy(c->seen[warp], joined, c->warps * sizeof(ev_u32));

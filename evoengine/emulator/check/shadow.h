@@ -185,7 +185,7 @@ struct Checker {
     /* of each warp's last fence: its time, and what the warp had seen by then */
     ev_u32 fence_time[MAX_WARPS], fenced_seen[MAX_WARPS][MAX_WARPS];
     ev_u32 fenced_by_lanes[MAX_WARPS][MAX_WARPS], fenced_lanes[MAX_WARPS][MAX_WARPS];
-    ev_u16 *flag_numbers; /* [words of shared memory] number of the flag there + 1 */
+    ev_u16 *flag_numbers; /* [words of shared memory] number of the flag there, from 1 */
     struct Flag *flags;
     ev_u32 flag_count;
     ev_u32 lane_seen[MAX_WARPS][32][32];

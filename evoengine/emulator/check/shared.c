@@ -222,15 +222,16 @@ static void access_to_write(Checker *c, const Access *a, ev_u8 fresh_state) {
 }
 
 void shared_access(Checker *c, const Access *a) {
-    if (c->checks & EV_RACES && (a->kind == EV_ATOMIC || (a->kind == EV_STRONG_READ && !a->is_data)))
+    if (c->checks & EV_RACES && (a->kind == EV_ATOMIC || reads_flag(a)))
         flags_read(c, a);
     if (!is_load(a)) {
-        access_to_write(c, a, a->kind == EV_ATOMIC ? INITIALISED | BY_ATOMIC : a->kind == EV_STRONG_WRITE ? INITIALISED | IS_FLAG : INITIALISED);
+        const ev_u8 how = a->kind == EV_ATOMIC ? BY_ATOMIC : a->kind == EV_STRONG_WRITE ? IS_FLAG : 0;
+        access_to_write(c, a, INITIALISED | how);
         if (c->checks & EV_RACES && a->kind >= EV_ATOMIC)
             flags_written(c, a);
         return;
     }
-    if (a->kind == EV_STRONG_READ && !a->is_data)
+    if (reads_flag(a))
         c->read_purposes[a->site] |= READS_FLAGS;
     settle_shift(c, a);
     if (__builtin_expect(c->partial[a->warp], 0))

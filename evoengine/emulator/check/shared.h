@@ -42,6 +42,9 @@ INLINE Span whole_span(const Access *a, ev_u32 shift) {
     return span;
 }
 
+/* Whether a volatile, relaxed or acquire load reads something that controls what is done next. */
+INLINE ev_u32 reads_flag(const Access *a) { return a->kind == EV_STRONG_READ && !a->is_data; }
+
 /* shared_order.c: report what is wrong with these granules, lane by lane */
 void examine_reads(Checker *, const Access *, const Span *);
 void examine_writes(Checker *, const Access *, const Span *);

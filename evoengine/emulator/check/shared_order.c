@@ -42,9 +42,6 @@ static void report_flying(Checker *c, ev_u32 kind, const Access *a, ev_u32 lane,
                  (ev_i32)thread_of(record), site_of(record));
 }
 
-/* Whether a volatile, relaxed or acquire load reads something that controls what is done next. */
-INLINE ev_u32 reads_flag(const Access *a) { return a->kind == EV_STRONG_READ && !a->is_data; }
-
 /* Whether another warp wrote the granule by a strong access or an atomic operation. */
 INLINE ev_u32 is_flag_of_another(const Checker *c, ev_u32 warp, ev_u32 g) {
     return c->shared.state[g] & (BY_ATOMIC | IS_FLAG) && thread_of(c->shared.written[g]) >> 5 != warp;
@@ -91,8 +88,8 @@ static void examine_write(Checker *c, const Access *a, ev_u32 lane, ev_u32 first
         if (s->state[g] & IN_FLIGHT) {
             if (!flying++)
                 report_flying(c, EV_ASYNC_WRITE, a, lane, g);
-        } else if (!after_write && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) && !(strong && is_flag_of_another(c, warp, g)) &&
-                   !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
+        } else if (!after_write && c->checks & EV_RACES && !(atomic && s->state[g] & BY_ATOMIC) &&
+                   !(strong && is_flag_of_another(c, warp, g)) && !is_ordered(c, warp, lane, thread_of(record), time_of(record))) {
             after_write = 1;
             report_shared(c, EV_WRITE_AFTER_WRITE, warp, lane, bytes, offset, site, (ev_i32)thread_of(record), site_of(record));
         }
