@@ -198,7 +198,14 @@ _CODE_CHANGES = (
 )
 # Kinds that have very many places: what a like expression beside it has is likelier than they say.
 _OF_LIKE = ("part missing", "factor missing, beside", "factor missing, of a like")
-_GENERAL = ("summand missing", "term of another", "factor missing", "factor of another", "times")
+_GENERAL = (
+    "summand missing",
+    "term of another",
+    "factor missing",
+    "factor of another",
+    "factor of a digit",
+    "times",
+)
 
 
 def ordered_changes(
@@ -285,13 +292,11 @@ def _says_more(change: SourceChange, before: SourceChange) -> bool:
     """Whether the kind of a change says more of what it mends than that of an equal one."""
     if before.kind == AS_A_LIKE_KERNEL:
         return change.kind != AS_A_LIKE_KERNEL
-    if change.kind == "factor of a digit missing" and before.kind.startswith(_OF_LIKE):
+    if change.kind.startswith("factor of a digit") and before.kind.startswith(_OF_LIKE):
         return False
     if change.kind in EXPRESSION_WEIGHTS and before.kind not in EXPRESSION_WEIGHTS:
         return EXPRESSION_WEIGHTS[change.kind] > WEIGHTS.get(before.kind, USUAL_WEIGHT)
-    return before.kind.startswith((*_GENERAL, "factor of a digit")) and change.kind.startswith(
-        _OF_LIKE
-    )
+    return before.kind.startswith(_GENERAL) and change.kind.startswith(_OF_LIKE)
 
 
 def _trimmed(change: SourceChange, old: str) -> tuple[int, str, int]:

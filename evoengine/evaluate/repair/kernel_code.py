@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -323,6 +324,23 @@ class KernelCode:
             and item.name not in of_macros
             and (item.position not in places if item.is_parameter else item.name not in names)
         )
+
+    def constants(self, position: int) -> list[str]:
+        """The numbers that are no variables, by their names, at a place: those that are read most
+        often first.
+        """
+        found = [item.name for item in self.visible(position, "int") if item.name.isupper()]
+        return sorted(found, key=lambda name: -self._words[name])
+
+    @cached_property
+    def _words(self) -> Counter[str]:
+        """How often each token stands in the code."""
+        return Counter(self.tokens.text(place) for place in range(len(self.tokens)))
+
+    def is_counter(self, position: int) -> bool:
+        """Whether a token is a variable that holds a whole number."""
+        item = self.names.at(position) if self.tokens.kind(position) == "name" else None
+        return item is not None and item.sort == "int" and not item.name.isupper()
 
     @cached_property
     def idle_loops(self) -> tuple[DeclaredName, ...]:

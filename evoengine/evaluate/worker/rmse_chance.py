@@ -2,8 +2,8 @@
 
 The relative RMSE of an output of many like elements is that of the type of its numbers. Where a
 few elements are much larger than the others, as on inputs with outliers, it is the error of those
-few, which any kernel that rounds has large or small by chance: of two honest kernels that round
-toward zero, with 0.83 of the limit on normal inputs, one was refused at 1.01 of it.
+few, which any kernel that rounds has large or small by chance: an honest one that rounds toward
+zero, at 0.83 of the limit on normal inputs, was refused at 1.01 of it on some with outliers.
 """
 
 from __future__ import annotations

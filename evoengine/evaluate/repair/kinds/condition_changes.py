@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -174,16 +173,13 @@ def _reset(code: KernelCode) -> Iterator[SourceChange]:
 
 def _for_one_thread(code: KernelCode) -> Iterator[SourceChange]:
     """`if (threadIdx.x == 0) totals[threadIdx.x] = 0;` made one with `threadIdx.x < ROWS`."""
-    tokens = code.tokens
-    uses = Counter(tokens.text(place) for place in range(len(tokens)))
     for first, last in code.conditions:
-        found = _ONE_THREAD.fullmatch(tokens.source(first, last))
+        found = _ONE_THREAD.fullmatch(code.tokens.source(first, last))
         own = code.names.at(first)
         is_thread = found is not None and (own is None or own.sort == "int")
         if found is None or not is_thread or not code.function_places[first]:
             continue
-        counts = [item.name for item in code.visible(first, "int") if item.name.isupper()]
-        for name in sorted(counts, key=lambda name: -uses[name])[:_MOST_COUNTS]:
+        for name in code.constants(first)[:_MOST_COUNTS]:
             new = f"{found[1]} < {name}"
             yield code.replaced(first, last, new, "one thread where several are meant")
 

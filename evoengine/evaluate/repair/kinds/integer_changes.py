@@ -11,12 +11,15 @@ from evoengine.evaluate.repair.source_change import SourceChange
 
 _WIDER = {"int": "long long", "unsigned": "unsigned long long", "uint32_t": "unsigned long long"}
 _ATOMICS = ("atomicMax", "atomicMin")
+_OF_AN_EXTREME = 2  # arguments: the address and the value
 _UNSIGNED = "unsigned"
 _SIGNED_CAST = re.compile(r"\(int\) ?(.+)")
 
 
 def integer_changes(code: KernelCode) -> Iterator[SourceChange]:
-    """Each sum of whole numbers, atomic extreme and division by a power of two, changed."""
+    """Each sum of whole numbers, product with a number, atomic extreme and division by a power of
+    two, changed.
+    """
     yield from _wider(code)
     tokens = code.tokens
     for place in range(1, len(tokens)):
@@ -26,6 +29,8 @@ def integer_changes(code: KernelCode) -> Iterator[SourceChange]:
             yield from _of_other_sign(code, place + 1)
         elif tokens.text(place) == "/" and code.extents.is_binary(place):
             yield from _rounded_down(code, place)
+        elif tokens.text(place) == "*" and tokens.kind(place - 1) == "number":
+            yield from _next_in_a_product(code, place)
 
 
 def _wider(code: KernelCode) -> Iterator[SourceChange]:
@@ -48,9 +53,10 @@ def _wider(code: KernelCode) -> Iterator[SourceChange]:
 def _of_other_sign(code: KernelCode, opening: int) -> Iterator[SourceChange]:
     """`atomicMax(peak + i, (int)key)` made `atomicMax((unsigned*)(peak + i), (unsigned)(key))`."""
     arguments = code.extents.arguments(opening)
-    if len(arguments) != len(("address", "value")):
+    texts = [code.tokens.source(*pair) for pair in arguments]
+    if len(texts) != _OF_AN_EXTREME:
         return
-    address, value = (code.tokens.source(*pair) for pair in arguments)
+    address, value = texts
     if _UNSIGNED in address:
         return
     bare = _SIGNED_CAST.fullmatch(value)
@@ -74,7 +80,15 @@ def _rounded_down(code: KernelCode, place: int) -> Iterator[SourceChange]:
         bits = str(int(by).bit_length() - 1)
     else:
         return
-    item = code.names.at(first) if first == last and tokens.kind(first) == "name" else None
-    if item is not None and item.sort == "int" and not item.name.isupper():
-        new = f"({item.name} >> {bits})"
+    if first == last and code.is_counter(first):
+        new = f"({tokens.text(first)} >> {bits})"
         yield code.replaced(first, end, new, "division that rounds towards zero")
+
+
+def _next_in_a_product(code: KernelCode, place: int) -> Iterator[SourceChange]:
+    """`2 * exponent` made `2 * (exponent + 1)` and `2 * (exponent - 1)`."""
+    first, last = code.extents.operand_behind(place)
+    if code.extents.is_binary(place) and first == last and code.is_counter(first):
+        for sign in "+-":
+            new = f"({code.tokens.text(first)} {sign} 1)"
+            yield code.replaced(first, last, new, "next in a product")
