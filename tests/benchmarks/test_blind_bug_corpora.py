@@ -56,6 +56,7 @@ MANIFESTS = {
         "bugs_twentyninth",
         "bugs_thirtieth",
         "bugs_thirtyfirst",
+        "bugs_thirtysecond",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -152,7 +153,8 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_twentyeighth", 40, 3, 0),
         ("bugs_twentyninth", 40, 3, 0),
         ("bugs_thirtieth", 40, 3, 0),
-        ("bugs_thirtyfirst", 40, 3, 0),
+        ("bugs_thirtyfirst",
+        "bugs_thirtysecond", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
