@@ -1,5 +1,6 @@
 """What a run tests: of a large corpus a sample drawn by one seed, with an entry of every kind and
-every entry that a change touches, and of folders that no change touches a fifth.
+every entry that a change touches, of folders that no change touches a fifth, and of the largest
+folder a third where it is touched.
 
 A parametrized test is marked `sampled`; one that walks a corpus itself asks the fixture `sampling`.
 `--whole` tests every entry, and so does a run that names its tests (`::`, `-k`, `--lf`).
@@ -52,6 +53,9 @@ APART = {
     "tests/evaluate/worker/forensics": ("evoengine/evaluate/worker/forensics",),
 }
 APART_ONE_IN = 5
+# Of thousands of tests that are alike, one in so many where the sources that they depend on changed,
+# and all of each file of tests that changed itself.
+LARGE = {"tests/evaluate/repair": 3}
 OF_ALL = (
     "requirements",
     "pyproject.toml",
@@ -253,12 +257,14 @@ def _left_out(config: pytest.Config, items: list[pytest.Function]) -> Iterable[p
 
 
 def _left_out_apart(config: pytest.Config, items: list[pytest.Item]) -> Iterable[pytest.Item]:
-    """Of the items in folders that stand apart and that no change touches, those left out."""
+    """Of the items in folders that stand apart and that no change touches, and in large ones, those
+    left out.
+    """
     drawn = config.stash[SAMPLING]
-    for folder in drawn.untouched:
+    for folder, one_in in (LARGE | dict.fromkeys(drawn.untouched, APART_ONE_IN)).items():
         here = [item for item in items if (ROOT / folder) in item.path.parents]
-        entries = [Entry(item, (item.path,)) for item in here]
-        kept = {entry.name for entry in drawn.draw(folder, entries, -(-len(here) // APART_ONE_IN))}
+        entries = [Entry(item, (item.path,), (item.path,)) for item in here]
+        kept = {entry.name for entry in drawn.draw(folder, entries, -(-len(here) // one_in))}
         yield from (item for item in here if item not in kept)
 
 

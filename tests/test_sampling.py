@@ -16,6 +16,7 @@ from hypothesis import settings
 from tests.sampling import (
     APART,
     EXAMPLES,
+    LARGE,
     OF_ALL,
     ROOT,
     VARIABLE,
@@ -98,11 +99,10 @@ def test_tests_and_sources_of_folders_that_stand_apart_exist() -> None:
     assert all((ROOT / name).is_dir() for sources in APART.values() for name in sources)
 
 
-def test_a_fifth_of_an_untouched_folder_is_run_and_each_of_its_files() -> None:
-    """What a run would collect of a folder, by the changes that it knows of."""
-    folder = "tests/emulator/run"
-    seen, alone = {}, {**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: "7"}
-    for changed in ("README.md", "evoengine/emulator/device.py"):
+def collected(folder: str, *changes: str) -> list[set[str]]:
+    """What a run would collect of a folder, by the change that it knows of."""
+    found, alone = [], {**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: "7"}
+    for changed in changes:
         script = (
             "import sys, pytest, tests.sampling as s;"
             f"s.changed_files = lambda: frozenset([s.ROOT / {changed!r}]);"
@@ -112,10 +112,27 @@ def test_a_fifth_of_an_untouched_folder_is_run_and_each_of_its_files() -> None:
             [sys.executable, "-c", script], cwd=ROOT, env=alone, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-        seen[changed] = {line for line in done.stdout.splitlines() if "::" in line}
-    some, every = seen["README.md"], seen["evoengine/emulator/device.py"]
+        found.append({line for line in done.stdout.splitlines() if "::" in line})
+    return found
+
+
+def test_a_fifth_of_an_untouched_folder_is_run_and_each_of_its_files() -> None:
+    some, every = collected("tests/emulator/run", "README.md", "evoengine/emulator/device.py")
     assert some < every and len(every) / 5 <= len(some) < len(every) / 3
     assert {line.split("::")[0] for line in some} == {line.split("::")[0] for line in every}
+
+
+def test_of_a_large_folder_that_is_touched_a_third_is_run_and_all_of_a_file_that_changed() -> None:
+    (folder,) = LARGE
+    file = f"{folder}/test_order_changes.py"
+    untouched, touched, changed = collected(
+        folder, "README.md", "evoengine/evaluate/repair/change_order.py", file
+    )
+    assert len(untouched) < len(touched) / 1.5
+    assert 0.95 < len(touched) / len(changed) <= 1
+    here = {line for line in changed if line.startswith(file)}
+    assert {line for line in touched if line.startswith(file)} < here
+    assert len(here) > 2 * len({line for line in touched if line.startswith(file)})
 
 
 @pytest.fixture

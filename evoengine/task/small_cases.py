@@ -22,6 +22,7 @@ KEPT = 32  # dimensions up to this, e.g. heads, often stand in some relation to 
 MOST_ODD = 3
 WITH = " with "  # in a name, which no case of a task file can have
 ODD_SHARE = 5 / 8  # of the regular size
+VECTOR = 8  # elements: 16 bytes of halves, more of others
 # Of a tiny case, on which hundreds of launches take a second on an emulator.
 MOST_TINY = 1 << 12  # elements of a tensor, where all large dimensions are cut alike
 MOST_ALONG = 1 << 14  # where one of them keeps its size
@@ -42,6 +43,15 @@ def odd_case(task: Task, case: str) -> tuple[str, Case] | None:
     no size of it is that of a hidden case.
     """
     return _named(task, case, _odd(task, _smaller(task, task.cases[case])))
+
+
+def vector_case(task: Task, case: str) -> tuple[str, Case] | None:
+    """As an odd one, with rows of whole vectors that are no whole tiles: a candidate that copies
+    vectors where it can meets its edges here, which at odd sizes it does element by element.
+    """
+    smaller = _smaller(task, task.cases[case])
+    sizes = _odd(task, smaller, VECTOR)
+    return None if sizes == _odd(task, smaller) else _named(task, case, sizes)
 
 
 def _tiny_cases(task: Task, case: str) -> Iterator[tuple[str, Case] | None]:
@@ -83,31 +93,35 @@ def tiny_versions(task: Task, case: str) -> list[str]:
 
 
 def _odd_cases(task: Task) -> list[str]:
-    """The names of those that differ in their sizes."""
+    """The names of those that differ in their sizes, and of one with rows of whole vectors."""
     found: dict[str, Case] = {}
     for case in task.cases:
         named = odd_case(task, case)
         if named is not None and named[1] not in found.values():
             found[named[0]] = named[1]
-    return list(found)[:MOST_ODD]
+    vectors = next(filter(None, (vector_case(task, case) for case in task.cases)), None)
+    return [*list(found)[:MOST_ODD], *([vectors[0]] if vectors else [])]
 
 
 def versions(task: Task, case: str) -> dict[str, Case]:
     """The small versions of a shown case by name, such as `long with S=256`."""
     found = (small_case(task, case), odd_case(task, case), *_tiny_cases(task, case))
-    return dict(filter(None, found))
+    return dict(filter(None, (*found, vector_case(task, case))))
 
 
 def with_one_small(task: Task) -> Iterator[tuple[str, Case]]:
-    """The shown cases with one dimension as small as the task allows, whatever its other cases are:
-    a plan can be built for them, a candidate need not be right on them.
+    """The shown cases with one dimension as small as the task allows, whatever its other cases are,
+    and with all of them: a plan can be built for them, a candidate need not be right on them.
     """
     for case, sizes in task.cases.items():
-        for name in _large(task, sizes):
-            smaller = ({**sizes, name: value} for value in LITTLE if value < int(sizes[name]))
-            allowed = next((it for it in smaller if task.allows_case(it)), None)
-            if allowed is not None:
-                yield f"{case}{WITH}{name}={allowed[name]}", allowed
+        found = [_least(task, sizes, name) for name in _large(task, sizes)]
+        all_least = sizes
+        for name in _counts(task, sizes):
+            all_least = _least(task, all_least, name)
+        for least in (*found, all_least):
+            changed = [f"{name}={value}" for name, value in least.items() if value != sizes[name]]
+            if changed:
+                yield f"{case}{WITH}{', '.join(changed)}", least
 
 
 def sizes_of(task: Task, name: str) -> Case:
@@ -181,11 +195,17 @@ def _told_apart(task: Task, sizes: Case, before: Case) -> Case:
     return found
 
 
-def _odd(task: Task, sizes: Case) -> Case:
+def _odd(task: Task, sizes: Case, multiple_of: int = 1) -> Case:
     found = sizes
     for name in _large(task, sizes):
-        found = _with(task, found, name, int(int(sizes[name]) * ODD_SHARE))
+        found = _with(task, found, name, int(int(sizes[name]) * ODD_SHARE), multiple_of)
     return found
+
+
+def _least(task: Task, sizes: Case, name: str) -> Case:
+    """With one dimension as small as the task allows, whatever its cases are."""
+    smaller = ({**sizes, name: value} for value in LITTLE if value < int(sizes[name]))
+    return next((it for it in smaller if task.allows_case(it)), sizes)
 
 
 def _cut(task: Task, sizes: Case, names: Sequence[str], most: int) -> Case:
@@ -207,12 +227,12 @@ def _cut(task: Task, sizes: Case, names: Sequence[str], most: int) -> Case:
     return found
 
 
-def _with(task: Task, sizes: Case, name: str, value: int) -> Case:
+def _with(task: Task, sizes: Case, name: str, value: int, multiple_of: int = 1) -> Case:
     """With about `value` of one dimension, an odd multiple of what all its sizes have in common
-    that no other dimension has and no hidden case; unchanged where there is no usual one. A size
-    next to the least of all cases would tell a hidden one.
+    and of `multiple_of`, that no other dimension has and no hidden case; unchanged where there is
+    no usual one. A size next to the least of all cases would tell a hidden one.
     """
-    divisor = _divisor(task, name)
+    divisor = math.lcm(_divisor(task, name), multiple_of)
     quotient = value // divisor | 1
     taken = {case[name] for case in task.hidden_cases.values()}
     taken |= {other for key, other in sizes.items() if key != name}
@@ -225,10 +245,15 @@ def _with(task: Task, sizes: Case, name: str, value: int) -> Case:
 
 def _large(task: Task, sizes: Case) -> Iterator[str]:
     """The dimensions that may be made smaller."""
+    return (name for name in _counts(task, sizes) if int(sizes[name]) > KEPT)
+
+
+def _counts(task: Task, sizes: Case) -> Iterator[str]:
+    """The dimensions that are numbers."""
     return (
         name
         for name, value in sizes.items()
-        if not isinstance(value, bool) and value > KEPT and task.dims[name] != "bool"
+        if not isinstance(value, bool) and task.dims[name] != "bool"
     )
 
 

@@ -80,7 +80,13 @@ def wrong(old: str, new: str) -> Candidate:
 
 def test_our_own_sizes_are_the_same_whatever_a_hidden_case_is(task: Task) -> None:
     sizes = dict(with_one_small(task))
-    assert list(sizes) == ["plain with N=2", "long with N=2", "long with B=1"]
+    assert list(sizes) == [
+        "plain with N=2",
+        "plain with N=2, B=1",
+        "long with N=2",
+        "long with B=1",
+        "long with N=2, B=1",
+    ]
     other = task.model_copy(update={"hidden_cases": {"few": {"N": 2, "B": 7}}})
     assert dict(with_one_small(other)) == sizes
 
@@ -94,6 +100,14 @@ def test_a_grid_rounded_down_is_told_with_a_size_of_our_own(task: Task) -> None:
     assert "'TILES' is 0 in case plain with N=2" in found.sentence
     assert "'N // 32' rounds down" in found.sentence
     assert "few" not in found.sentence
+
+
+def test_a_product_of_sizes_that_is_rounded_down_is_told_with_all_of_them_small(task: Task) -> None:
+    candidate = wrong("ceil_div(N, 32)", "B * B * N // 16")
+    told = told_of_plan(refusal(candidate, task), candidate, task, LIMITS)
+    assert told.forensics is not None
+    (found,) = told.forensics.diagnoses
+    assert "'TILES' is 0 in case plain with N=2, B=1" in found.sentence
 
 
 def test_a_grid_without_blocks_in_a_shown_case_is_told_as_well(task: Task) -> None:
