@@ -75,6 +75,7 @@ from evoengine.evaluate.repair.kinds.moved_changes import moved_changes
 from evoengine.evaluate.repair.kinds.name_changes import name_changes
 from evoengine.evaluate.repair.kinds.namesake_changes import namesake_changes
 from evoengine.evaluate.repair.kinds.number_changes import number_changes
+from evoengine.evaluate.repair.kinds.omitted_changes import omitted_changes
 from evoengine.evaluate.repair.kinds.operator_changes import operator_changes
 from evoengine.evaluate.repair.kinds.order_changes import order_changes
 from evoengine.evaluate.repair.kinds.own_changes import own_changes
@@ -128,6 +129,7 @@ _CODE_CHANGES = (
     shared_part_changes,
     tile_changes,
     unwritten_changes,
+    omitted_changes,
     round_changes,
     kept_changes,
     guard_changes,

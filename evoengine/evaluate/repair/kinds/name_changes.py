@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from evoengine.evaluate.repair.declared_names import is_grid_name
+from evoengine.evaluate.repair.declared_names import DeclaredName, is_grid_name
 from evoengine.evaluate.repair.kernel_code import KernelCode
 from evoengine.evaluate.repair.kinds.header_changes import LISTS, entries_of
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -80,6 +80,8 @@ def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[Sou
             kind = f"{'parameter' if item.is_parameter else 'name'} where its neighbour repeats"
         elif item.declaration == own.declaration:
             kind = "name of the same declaration"
+        elif sort == "int" and (_begins(code, item, own) or _begins(code, own, item)):
+            kind = "name of another begin"
         elif _are_alike(item.name, own.name):
             kind = "name that is alike"
         elif item.is_parameter and own.is_parameter:
@@ -93,6 +95,13 @@ def _other_variables(code: KernelCode, position: int, sort: str) -> Iterator[Sou
     if sort == "array":
         for item in code.visible(position, "pointer"):
             yield code.replaced(position, position, item.name, "pointer for an array")
+
+
+def _begins(code: KernelCode, one: DeclaredName, other: DeclaredName) -> bool:
+    """Whether the first value of the other one is the one and something more."""
+    place = other.position
+    words = [code.tokens.text(place + away) for away in (1, 2, 3)] if place >= 0 else []
+    return words in (["=", one.name, "+"], ["=", one.name, "-"])
 
 
 def _repeats(code: KernelCode, position: int) -> bool:

@@ -43,7 +43,11 @@ _ASSIGNED = {
 _TERM = r"[\w.:]+(?:\([^()]*\)|\[[^\[\]]*\])?"
 _SUM = re.compile(rf"{_TERM}(?: [-+*] {_TERM})*")
 _BRACKETED = re.compile(r"\([^()]*\)")
-_SLIGHT = {("<", "<="), ("<=", "<"), (">", ">="), (">=", ">")}
+_BY_ONE, _INVERTED = "comparison by one", "comparison inverted"
+_KINDS_OF_COMPARISONS = {
+    **dict.fromkeys((("<", "<="), ("<=", "<"), (">", ">="), (">=", ">")), _BY_ONE),
+    **dict.fromkeys((("==", "!="), ("!=", "==")), _INVERTED),
+}
 _MOST_SIZES = 8  # in place of a tile's length, the last declared first
 
 
@@ -56,8 +60,7 @@ def operator_changes(code: KernelCode) -> Iterator[SourceChange]:
         text = token.text
         if text in _COMPARISONS and code.extents.is_binary(position):
             for other in _COMPARISONS[text]:
-                slight = (text, other) in _SLIGHT
-                kind = "comparison by one" if slight else "comparison"
+                kind = _KINDS_OF_COMPARISONS.get((text, other), "comparison")
                 yield code.replaced(position, position, other, kind)
         elif text in _ARITHMETIC and code.extents.is_binary(position):
             for other in _ARITHMETIC[text]:

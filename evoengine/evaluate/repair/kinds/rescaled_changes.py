@@ -4,6 +4,7 @@ weigh a part by its maximum, to guard rows that see no key, to scale the scores.
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
 
 _EXPONENTIAL = re.compile(r"\b(?:\w*exp2?\w*|ex2\w*)\s*\(")
-_PLACE = r"[A-Za-z_]\w*(?:\[[^\[\]]*\])*"
+_LARGER = re.compile(r"f?max\w*\(")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PLACE = r"[A-Za-z_]\w*(?:\.\w+|\[[^\[\]]*\])*"
 _DIFFERENCE = re.compile(rf"\b\w*ex(?:p|2)\w*\(({_PLACE}) - ({_PLACE})\)")
 _COMPARED = re.compile(r"\w+ (<|<=|>|>=) \w+")
 _MOST_PLACES = 4  # behind which a statement may stand
@@ -49,6 +52,7 @@ def rescaled_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _masked(code)
     yield from _scaled(code)
     yield from _turned(code)
+    yield from _from_another(code)
     yield from _ones(code)
 
 
@@ -70,6 +74,26 @@ def _turned(code: KernelCode) -> Iterator[SourceChange]:
         span = found.start(1) + code.offset, found.end(2) + code.offset
         new = f"{found[2]} - {found[1]}"
         yield SourceChange(*span, new, "difference the wrong way round")
+
+
+def _from_another(code: KernelCode) -> Iterator[SourceChange]:
+    """`exp(theirs - own)` made `exp(theirs - top)`: what another exponential subtracts, or what is
+    the larger one of two.
+    """
+    found = list(_DIFFERENCE.finditer(code.tokens.code))
+    largest = [
+        item.name
+        for item, value in first_values(code)
+        if item.sort == "float" and _LARGER.match(code.tokens.source(*value))
+    ]
+    for one in found:
+        others = [*largest, *(other[2] for other in found)]
+        place = bisect.bisect_left(code.tokens.starts, one.start(2))
+        visible = {item.name for item in code.names.visible(place)}
+        for name in dict.fromkeys(others):
+            if name not in (one[1], one[2]) and set(_NAME.findall(name)) <= visible:
+                span = one.start(2) + code.offset, one.end(2) + code.offset
+                yield SourceChange(*span, name, "difference from another")
 
 
 def _sums(code: KernelCode, blocks: StatementBlocks) -> Iterator[DeclaredName]:

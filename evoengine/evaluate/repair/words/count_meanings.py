@@ -173,6 +173,35 @@ COUNT_WORDS = {
         "the begin (start, offset) of the range is missing, it is not added: the place is counted"
         " from zero, so that every part reads or writes the first one's, in"
     ),
+    "begin of a part missing in a loop": (
+        "the begin (offset) of the part of each group (warp, team, block) is missing, it is not"
+        " added: every one of them goes through the first part, which counts several times, and"
+        " the others are left out, in"
+    ),
+    "choice by a condition that nothing reads": (
+        "the condition is not used, nothing reads it: where it does not hold (beyond the edge or"
+        " the end) nothing must be taken, zeros must stand there, in"
+    ),
+    "condition that nothing reads": (
+        "the condition is not used, nothing reads it: what must be done only where it holds is"
+        " done always (a guard is missing), in"
+    ),
+    "difference from another": (
+        "the exponential is of the difference from another value than the others: a weight (share,"
+        " factor) does not refer to the same maximum, such as the larger one of both, in"
+    ),
+    "next of a series missing": (
+        "the last one of a series (component, member, element) is missing: what is done with those"
+        " before it is not done with it, in"
+    ),
+    "argument too many, which has a default": (
+        "an argument is given that must not be: something (a factor, a scale) is applied once too"
+        " often, in"
+    ),
+    "argument missing, which has a default": (
+        "an argument is missing, in place of which the function takes its default: something (a"
+        " factor, a scale) is not applied, in"
+    ),
     "guard too many": (
         "a condition is too many: what it guards must be done each time (in every round, for every"
         " tile), and is left out where it does not hold, in"

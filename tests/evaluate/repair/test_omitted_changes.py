@@ -1,0 +1,115 @@
+"""What is left out and nothing else shows is put back, and said."""
+
+from __future__ import annotations
+
+import pytest
+
+from evoengine.evaluate.repair.change_order import ordered_changes
+from tests.evaluate.repair.parts_kernel import repairing
+from tests.evaluate.repair.tiles_kernel import assert_said, kernel
+
+# kind of change, the wrong statements, the right ones, what is said
+MISTAKES = [
+    (
+        "begin of a part missing in a loop",
+        "for (int k = 0; k < BM / 2; k += 16) { const int kk = k; f(kk); }",
+        "for (int k = 0; k < BM / 2; k += 16) { const int kk = warp * (BM / 2) + k; f(kk); }",
+        "every one of them goes through the first part",
+    ),
+    (
+        "begin of a part missing in a loop, in an index",
+        "for (int k = 0; k < BM; ++k) total += right[k + 1];",
+        "for (int k = 0; k < BM; ++k) total += right[warp * BM + k + 1];",
+        "every one of them goes through the first part",
+    ),
+    (
+        "choice by a condition that nothing reads",
+        'const bool inside = begin < end; asm volatile("cp" ::"r"(begin), "r"(16));',
+        'const bool inside = begin < end; asm volatile("cp" ::"r"(begin), "r"((inside ? 16 : 0)));',
+        "zeros must stand there",
+    ),
+    (
+        "condition that nothing reads",
+        "const bool inside = begin < end; sums[begin] = total;",
+        "const bool inside = begin < end; if (inside) sums[begin] = total;",
+        "a guard is missing",
+    ),
+    (
+        "difference from another",
+        "const float best = fmaxf(top, total); const float mine = exp2f(top - best);"
+        " const float theirs = exp2f(total - top); f(mine, theirs);",
+        "const float best = fmaxf(top, total); const float mine = exp2f(top - best);"
+        " const float theirs = exp2f(total - best); f(mine, theirs);",
+        "the larger one of both",
+    ),
+    (
+        "next of a series missing",
+        "float4 v = f(0); v.x *= total, v.y *= total; v.z *= total;",
+        "float4 v = f(0); v.x *= total, v.y *= total; v.z *= total; v.w *= total;",
+        "the last one of a series",
+    ),
+    (
+        "next of a series missing",
+        "sum[0] += total; sum[1] += total;",
+        "sum[0] += total; sum[1] += total; sum[2] += total;",
+        "the last one of a series",
+    ),
+    (
+        "comparison inverted",
+        "if ((lane & begin) == 0) f(total);",
+        "if ((lane & begin) != 0) f(total);",
+        "== is used in place of !=",
+    ),
+    (
+        "name of another begin, int",
+        "const int rest = begin + warp * 32; f(sums[end - rest]);",
+        "const int rest = begin + warp * 32; f(sums[end - begin]);",
+        "rest is taken in place of begin",
+    ),
+]
+# kind of change, statements that have no such place
+RIGHT = [
+    ("begin of a part missing in a loop", "for (int k = 0; k < BM; ++k) f(k);"),
+    ("choice by a condition that nothing reads", "const bool inside = begin < end; f(inside, 16);"),
+    (
+        "condition that nothing reads",
+        "const bool inside = begin < end; f(inside); sums[0] = total;",
+    ),
+    (
+        "next of a series missing",
+        "sum[0] += total; sum[1] += total; sum[2] += total; sum[3] += total;",
+    ),
+    ("next of a series missing", "float4 v = f(0); v.z = total; v.w = total;"),
+    ("next of a series missing", "float4 v = f(0); v.x = total; v.y = top;"),
+    ("difference from another", "f(exp2f(top - total)); g(exp2f(total - top));"),
+]
+SCALED = "__device__ void put(float* to, int pitch, float factor = 1.0f) { to[pitch] *= factor; }"
+BEGIN = "__device__ float lane_sum"
+
+
+@pytest.mark.parametrize(("kind", "wrong", "right", "said"), MISTAKES)
+def test_a_change_of_its_kind_mends_the_mistake(
+    kind: str, wrong: str, right: str, said: str
+) -> None:
+    assert_said(kernel(wrong), repairing(kernel(wrong), kernel(right), kind), said)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "kind", "said"),
+    [
+        (", total", "", "argument too many, which has a default", "once too often"),
+        ("", ", total", "argument missing, which has a default", "is not applied"),
+    ],
+)
+def test_an_argument_that_has_a_default_is_given_or_left_out(
+    wrong: str, right: str, kind: str, said: str
+) -> None:
+    wrong_one, right_one = (
+        kernel(f"put(sums, begin{given});", BEGIN, f"{SCALED}\n{BEGIN}") for given in (wrong, right)
+    )
+    assert_said(wrong_one, repairing(wrong_one, right_one, kind), said)
+
+
+@pytest.mark.parametrize(("kind", "body"), RIGHT)
+def test_where_nothing_is_left_out_there_is_no_change_of_the_kind(kind: str, body: str) -> None:
+    assert kind not in {change.kind for change, _ in ordered_changes(kernel(body))}
