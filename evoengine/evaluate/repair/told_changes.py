@@ -74,6 +74,7 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             r"first row|row 0|(from|of) another|\bindex\b|shared|\bgroup",
             ("row of an index", "begin of a row", "name for", "index of", "name that", "factor"),
         ),
+        (r"never (written|updated)[^;]*: only the first", ("one less", "one more", "number one")),
         (
             r"never written|\btail\b|no multiple|beyond a multiple",
             (

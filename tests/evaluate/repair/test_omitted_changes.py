@@ -66,6 +66,24 @@ MISTAKES = [
         "const int rest = begin + warp * 32; f(sums[end - begin]);",
         "rest is taken in place of begin",
     ),
+    (
+        "end of a halving loop",
+        "for (int step = 16; step > 1; step /= 2) total += __shfl_xor_sync(~0u, total, step);",
+        "for (int step = 16; step >= 1; step /= 2) total += __shfl_xor_sync(~0u, total, step);",
+        "ends one step too early",
+    ),
+    (
+        "step of the loop, for what is ahead",
+        "for (int row = begin; row < end; row += STAGES) load(sums, row + WARPS, 0);",
+        "for (int row = begin; row < end; row += STAGES) load(sums, row + STAGES, 0);",
+        "the step (stride) of the loop is meant",
+    ),
+    (
+        "one less, counted backwards",
+        "const int tile = N - begin / 2; f(tile);",
+        "const int tile = N - begin / 2 - 1; f(tile);",
+        "1 is missing",
+    ),
 ]
 # kind of change, statements that have no such place
 RIGHT = [

@@ -24,6 +24,7 @@ def ahead_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _asked(code)
     yield from _rounds(code)
     yield from _distances(code)
+    yield from _by_the_step(code)
     yield from _parities(code)
     yield from _counts(code)
     yield from _roles(code)
@@ -120,6 +121,27 @@ def _distances(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(place + 1, place + 3, "1", kind)
         elif behind[0] in stages and behind[1] in (";", ")", ",", "<"):
             yield code.inserted(place + 1, " - 1", kind)
+
+
+def _by_the_step(code: KernelCode) -> Iterator[SourceChange]:
+    """`fetch(row + ROWS)` made `fetch(row + stride)`, where a loop goes on by `row += stride`."""
+    tokens = code.tokens
+    for sign in range(1, len(tokens)):
+        item = code.names.at(sign - 1) if tokens.text(sign) == "+=" else None
+        if item is None or item.sort != "int":
+            continue
+        last = code.extents.last_of(sign, 0)
+        step = tokens.source(sign + 1, last)
+        if last > sign + 1:
+            step = f"({step})"
+        for place in range(item.position + 1, item.last):
+            is_ahead = tokens.text(place) == "+" and tokens.text(place - 1) == item.name
+            if not is_ahead or code.names.at(place - 1) != item:
+                continue
+            first, end = code.extents.operand_behind(place)
+            is_other = first == end and tokens.source(first, end) != step
+            if is_other and code.can_stand(sign + 1, last, place):
+                yield code.replaced(first, end, step, "step of the loop, for what is ahead")
 
 
 def _parities(code: KernelCode) -> Iterator[SourceChange]:

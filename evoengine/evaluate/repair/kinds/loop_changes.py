@@ -17,6 +17,7 @@ _HALVED = re.compile(r"/= 2\b|>>= 1\b")
 _THREADS = re.compile(r"THREAD|BLOCK|WARP")
 _FLOATS = ("float", "double", "half", "int")
 
+_ABOVE = {">": ">=", ">=": ">"}
 Range = tuple[int, int]
 
 
@@ -116,11 +117,17 @@ def _steps_of_blocks(code: KernelCode, loop: int) -> Iterator[SourceChange]:
 
 
 def _halved(code: KernelCode, loop: int) -> Iterator[SourceChange]:
-    """`step = GROUP; step > 0; step /= 2` made `step = GROUP / 2`, and the other way round."""
+    """`step = GROUP; step > 0; step /= 2` made `step = GROUP / 2`, and the other way round; and one
+    step more or less at its end.
+    """
     tokens = code.tokens
     ends = code.head_ends(loop + 1)
     if len(ends) != 2 or not _HALVED.search(tokens.source(ends[1], tokens.partners[loop + 1])):
         return
+    bound = next((at for at in range(*ends) if tokens.text(at) in _ABOVE), None)
+    if bound is not None:
+        other = _ABOVE[tokens.text(bound)]
+        yield code.replaced(bound, bound, other, "end of a halving loop")
     sign = next((at for at in range(loop + 2, ends[0]) if tokens.text(at) == "="), ends[0])
     if sign + 1 < ends[0]:
         first, last = sign + 1, ends[0] - 1

@@ -231,9 +231,9 @@ def _added_integers(
     code: KernelCode, first: int, last: int, in_index: bool
 ) -> Iterator[SourceChange]:
     where = "in an index" if in_index else "elsewhere"
-    for number in (1,):
-        yield code.inserted(last, f" - {number}", f"one less {where}")
-        yield code.inserted(last, f" + {number}", f"one more {where}")
+    counted = ", counted backwards" if _is_counted_backwards(code, first, last) else f" {where}"
+    yield code.inserted(last, " - 1", f"one less{counted}")
+    yield code.inserted(last, " + 1", f"one more {where}")
     for number in (2, 4, 8):
         yield times(code, first, last, f"* {number}", "times a number")
     for item in code.visible(last, "int"):
@@ -242,6 +242,17 @@ def _added_integers(
         if sized:
             for sign in ("*", "/", "%"):
                 yield times(code, first, last, f"{sign} {item.name}", "factor missing, int")
+
+
+def _is_counted_backwards(code: KernelCode, first: int, last: int) -> bool:
+    """Whether something that is no number is subtracted, as of the last of the tiles."""
+    return any(
+        code.tokens.text(place) == "-"
+        and code.tokens.kind(place + 1) != "number"
+        and code.tokens.enclosing[place] == code.tokens.enclosing[first]
+        and code.extents.is_binary(place)
+        for place in range(first + 1, last)
+    )
 
 
 def _shifted_factors(code: KernelCode) -> Iterator[SourceChange]:

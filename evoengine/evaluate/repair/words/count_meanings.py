@@ -202,6 +202,14 @@ COUNT_WORDS = {
         "an argument is missing, in place of which the function takes its default: something (a"
         " factor, a scale) is not applied, in"
     ),
+    "end of a halving loop": (
+        "the reduction ends one step too early (or too late): its last step (distance, stride) is"
+        " left out or too many, so that only a part of the lanes or values is added, in"
+    ),
+    "step of the loop, for what is ahead": (
+        "what is fetched ahead (next) is not as far on as the loop goes on: the step (stride) of"
+        " the loop is meant, so that another row, tile or element is taken, in"
+    ),
     "guard too many": (
         "a condition is too many: what it guards must be done each time (in every round, for every"
         " tile), and is left out where it does not hold, in"
