@@ -243,7 +243,8 @@ class Job(Frozen):
     number: int = 0  # of jobs that wait for a device alike the one with the lowest comes first
     # whether an emulator also runs it in checked mode; a verification does not
     checked: bool = True
-    # cases of later jobs on the same candidate, whose code an emulator begins to compile
+    # cases of later jobs on the same candidate, or on further changes of it, whose code an emulator
+    # begins to compile
     upcoming: tuple[CompiledCase, ...] = ()
     # whether a wrong output of a check is left to a diagnosis where its case has a smaller version,
     # on which an emulator launches in no time

@@ -57,6 +57,7 @@ MANIFESTS = {
         "bugs_thirtieth",
         "bugs_thirtyfirst",
         "bugs_thirtysecond",
+        "bugs_thirtythird",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -77,6 +78,8 @@ APPROXIMATED = {
     "fixedsums_mean_of_one_float",
     "stash_root_approximated",
     "locker_approximate_division",
+    "carousel_divides_approximately",
+    "parity_approximate_division",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -157,6 +160,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_thirtieth", 40, 3, 0),
         ("bugs_thirtyfirst", 40, 3, 0),
         ("bugs_thirtysecond", 40, 3, 0),
+        ("bugs_thirtythird", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evoengine.emulator.lower.lowered_body import LoweredBody
+from evoengine.emulator.lower.pinned_slots import is_large, pin
 
 WORD_BITS = 32  # the number of bits of a region is rounded up to a multiple of this
 
@@ -26,12 +27,13 @@ class Divergence:
 
     def declare(self, region: int) -> None:
         """Allocates the masks of a region, all empty."""
-        bits = self._bits(region)
-        self._ir.do(f"%region{region}.pending = alloca i{bits}")
-        self._ir.do(f"store i{bits} 0, ptr %region{region}.pending")
-        for number in self._uniformity.regions[region].blocks:
-            self._ir.do(f"%mask{number} = alloca i32")
-            self._ir.do(f"store i32 0, ptr %mask{number}")
+        bits, blocks = self._bits(region), self._uniformity.regions[region].blocks
+        slots = {f"%region{region}.pending": bits} | {f"%mask{number}": 32 for number in blocks}
+        for slot, width in slots.items():
+            self._ir.do(f"{slot} = alloca i{width}")
+            self._ir.do(f"store i{width} 0, ptr {slot}")
+            if is_large(self._uniformity.regions[region]):
+                pin(self._ir, slot)
 
     def _bits(self, region: int) -> int:
         return max(

@@ -8,6 +8,7 @@ from evoengine.emulator.analyse.lane_variance import VARYING, thread_index_varia
 from evoengine.emulator.lower.context import GROUP_ALIGN
 from evoengine.emulator.lower.emitter import LANES, integer
 from evoengine.emulator.lower.lowered_body import LoweredBody
+from evoengine.emulator.lower.pinned_slots import pin, pinned_registers
 from evoengine.emulator.lower.scratch import SCRATCH_BYTES
 from evoengine.emulator.lower.value import IOTA
 from evoengine.emulator.run.abi import BlockRecord, WarpRecord
@@ -29,6 +30,8 @@ def declare_registers(body: LoweredBody) -> None:
                 f" {'zeroinitializer' if type_[0] == '<' else 'false' if type_ == 'i1' else '0'},"
                 f" ptr {cx.slot(name)}"
             )
+    for name in pinned_registers(body.cfg, body.uniformity):
+        pin(ir, cx.slot(name))
 
 
 def _declare_fragment_groups(body: LoweredBody) -> None:

@@ -77,6 +77,7 @@ WEIGHTS: dict[str, float] = {
     "bound of whole tiles": 10.0,
     "number doubled in a loop": 8.5,
     "function of a family": 7.4,
+    "function of a family, layout": 7.4,
     "factor too many": 6.0,
     "factor missing, float": 5.0,
     "part missing, beside its like in the statement": 5.0,

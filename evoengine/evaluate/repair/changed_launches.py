@@ -14,7 +14,7 @@ from evoengine.evaluate.repair.cheap_case import is_wrong
 from evoengine.evaluate.repair.repair_job import CompiledChanges
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs, comparison
-from evoengine.protocols import no_progress
+from evoengine.protocols import CompiledCase, Job, no_progress
 from evoengine.records import CaseCheck
 
 FIRST_CASES, MOST_CASES = 4, 24  # of a job: after so many launches the clock is read
@@ -44,6 +44,8 @@ class ChangedLaunches:
         self._alone = alone
         self._clock = clock
         self._cases = FIRST_CASES  # of the next job
+        # one of each code that is launched next, which an emulator makes meanwhile
+        self.upcoming: tuple[CompiledCase, ...] = ()
 
     async def launched(
         self, compiled: CompiledChanges, wrong: WrongInputs, until: float
@@ -62,7 +64,7 @@ class ChangedLaunches:
             tried = left[: self._cases]
             first = () if compiled.unchanged is None else (compiled.unchanged,)
             cases = (*first, *(case for _, case in tried))
-            job = comparison(self._candidate, cases, wrong, compiled.built.code_digest, LAUNCH_S)
+            job = self._job(compiled, cases, wrong, LAUNCH_S)
             began = self._clock()
             report = await self._bench.device.run(job, no_progress)
             self._cases = _next_count(len(job.cases), self._clock() - began)
@@ -87,6 +89,17 @@ class ChangedLaunches:
                 continue
             left = [*left[judged:position], *left[position + 1 :]]
         return found
+
+    def _job(
+        self,
+        compiled: CompiledChanges,
+        cases: tuple[CompiledCase, ...],
+        wrong: WrongInputs,
+        launch_s: float,
+    ) -> Job:
+        digest = compiled.built.code_digest
+        upcoming = self.upcoming if self._bench.is_emulator else ()
+        return comparison(self._candidate, cases, wrong, digest, launch_s, upcoming)
 
     def _is_as_alone(self, unchanged: CaseCheck, wrong: WrongInputs) -> bool:
         """Whether the kernel among alternatives does what it does without them; a fault may be
@@ -114,8 +127,7 @@ class ChangedLaunches:
         """
         assert compiled.unchanged is not None
         left_s = max(LAUNCH_S, (until - self._clock()) / EMULATED_TIMES)
-        cases, digest = (compiled.unchanged,), compiled.built.code_digest
-        job = comparison(self._candidate, cases, wrong, digest, min(left_s, MOST_S))
+        job = self._job(compiled, (compiled.unchanged,), wrong, min(left_s, MOST_S))
         report = await self._bench.device.run(job, no_progress)
         return report.checks[0] if report.checks else None
 

@@ -42,6 +42,16 @@ class CompiledChanges:
     # changes of the plan that need code of their own after all
     left_out: tuple[SourceChange, ...] = ()
 
+    @property
+    def case(self) -> str:
+        """The case that all of them are launched for."""
+        return self.cases[0].plan.case
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a launch before the others chooses one of several changes."""
+        return self.cases[0].plan.launches[0].kernel == SELECT
+
 
 class ChangeCompiler:
     """Compiles changes of one candidate for the case on which it was wrong."""
@@ -63,6 +73,7 @@ class ChangeCompiler:
         self._one_at_a_time = asyncio.Lock()
         self._header_end = header_end(candidate)
         self.compilations = 0
+        self.plain: CompiledCase | None = None  # the kernel as it is, of which plans are changed
 
     def discard(self, compiled: CompiledChanges) -> None:
         """Removes machine code that was judged."""
@@ -127,9 +138,10 @@ class ChangeCompiler:
         if plan is None:
             return None
         code = self._candidate.code.lstrip("\n")
-        built = await self._build(self._candidate, plan, code, selects=False)
+        built = await self._build(self._candidate, plan, code, selects=False, keep=True)
         if built.status != "ok":
             return None
+        self.plain = _with_plan(plan, built)
         self._seen_plans.add(plan.model_dump_json())
         changes, cases, left_out = [], [], []
         for change in taken.changes:
@@ -143,9 +155,7 @@ class ChangeCompiler:
                 self._seen_plans.add(changed.model_dump_json())
                 changes.append(change)
                 cases.append(_with_plan(changed, built))
-        return CompiledChanges(
-            tuple(changes), tuple(cases), built, _with_plan(plan, built), tuple(left_out)
-        )
+        return CompiledChanges(tuple(changes), tuple(cases), built, self.plain, tuple(left_out))
 
     def _changed_plan(self, change: SourceChange) -> CasePlan | None:
         try:
@@ -182,7 +192,12 @@ class ChangeCompiler:
         return built
 
     async def _build(
-        self, changed: Candidate, plan: CasePlan, code: str, selects: bool = True
+        self,
+        changed: Candidate,
+        plan: CasePlan,
+        code: str,
+        selects: bool = True,
+        keep: bool = False,
     ) -> CompileResult:
         self.compilations += 1
         try:
@@ -192,7 +207,7 @@ class ChangeCompiler:
         lines = changed.source.count("\n", 0, header_end(changed))
         kernels = tuple(sorted({*unit.kernels, SELECT})) if selects else unit.kernels
         unit = unit.model_copy(update={"code": "\n" * lines + code, "kernels": kernels})
-        return await self._pool.compile(unit, keep=False)
+        return await self._pool.compile(unit, keep=keep)
 
     def _plan(self, changed: Candidate) -> CasePlan | None:
         try:

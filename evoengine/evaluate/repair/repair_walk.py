@@ -7,6 +7,7 @@ emulators, each takes the next changes that are left, so that as many more are t
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -27,9 +28,10 @@ from evoengine.evaluate.repair.source_change import SourceChange
 from evoengine.evaluate.repair.switched_change import SwitchedChange
 from evoengine.evaluate.repair.workbench import Workbench
 from evoengine.evaluate.repair.wrong_inputs import WrongInputs
-from evoengine.protocols import Progress
+from evoengine.protocols import CompiledCase, Progress
 from evoengine.records import CaseCheck
 
+AHEAD = 2  # codes that are compiled while another one is launched
 # Changes that are right on a small case and wrong on others: then the next larger one is taken.
 MOST_REFUTED = 2
 # After the first change that makes all right, others are looked for as long as this share of the
@@ -122,18 +124,53 @@ class RepairWalk:
         """Tries what is left on one bench; the next changes are compiled meanwhile."""
         await bench.start()
         launches = ChangedLaunches(self._candidate, bench, self._alone, self._clock)
-        following = self._compile(self._queue.taken())
+        coming = deque(asyncio.create_task(self._next_compiled()) for _ in range(AHEAD))
         try:
-            while following is not None and self._clock() < self._ends:
-                compiled = await following
-                following = self._compile(self._queue.taken())
-                if compiled is not None:
+            while coming and self._clock() < self._ends:
+                compiled = await coming.popleft()
+                if compiled is None:
+                    continue
+                coming.append(asyncio.create_task(self._next_compiled()))
+                if compiled.is_shared and compiled.case != self._wrong.case:
+                    self._queue.again(compiled.changes)  # on the larger case that was taken
+                    self._compiler.discard(compiled)
+                    continue
+                launches.upcoming = self._codes_after(coming[0])
+                try:
                     await self._try(compiled, launches)
+                finally:
                     self._compiler.discard(compiled)
         finally:
-            if following is not None:
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
+            for task in coming:
+                task.cancel()
+            for left in await asyncio.gather(*coming, return_exceptions=True):
+                if isinstance(left, CompiledChanges):
+                    self._compiler.discard(left)
+
+    async def _next_compiled(self) -> CompiledChanges | None:
+        """The next changes that compile; None where none are left."""
+        while (compiling := self._compile(self._queue.taken())) is not None:
+            try:
+                compiled = await compiling
+            except asyncio.CancelledError:
+                compiling.cancel()
+                raise
+            if compiled is not None:
+                self._queue.alone(compiled.left_out)
+                if compiled.changes:
+                    return compiled
+        return None
+
+    def _codes_after(
+        self, following: asyncio.Task[CompiledChanges | None]
+    ) -> tuple[CompiledCase, ...]:
+        """One case of each code that is launched after this one: of the next changes, where they
+        are compiled, and of the kernel as it is, of which there are further plans.
+        """
+        ended = following.done() and not following.cancelled() and following.exception() is None
+        ahead = following.result() if ended else None
+        plain = self._compiler.plain
+        return (*(ahead.cases[:1] if ahead else ()), *((plain,) if plain else ()))
 
     def _compile(
         self, taken: Sequence[SwitchedChange] | PlanChanges | SourceChange | None
@@ -149,7 +186,6 @@ class RepairWalk:
 
     async def _try(self, compiled: CompiledChanges, launches: ChangedLaunches) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""
-        self._queue.alone(compiled.left_out)
         launched = await launches.launched(compiled, self._wrong, self._ends)
         if launched.is_spoiled:
             await self._know_plain_code(launches)

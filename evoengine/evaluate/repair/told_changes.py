@@ -40,6 +40,7 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             (
                 *("names exchanged", "arguments", "member", "layout", "type", "coordinates"),
                 *("terms", "axes of", "indices of", "bits for", "transposition", "sum of an index"),
+                "function of a family, layout",
             ),
         ),
         (

@@ -28,9 +28,10 @@ def comparison(
     wrong: WrongInputs,
     code_digest: str = "",
     launch_s: float | None = None,
+    upcoming: tuple[CompiledCase, ...] = (),
 ) -> Job:
     """The job that compares what each of `cases` writes for one input set; after a fault, of those
-    in which checked mode finds nothing.
+    in which checked mode finds nothing. An emulator begins to compile `upcoming`.
     """
     return Job(
         cases=cases,
@@ -40,4 +41,5 @@ def comparison(
         purpose=Purpose.outputs,
         only_set=wrong.number,
         launch_s=launch_s,
+        upcoming=upcoming,
     )

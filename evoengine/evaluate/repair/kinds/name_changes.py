@@ -212,9 +212,11 @@ def _functions(code: KernelCode) -> Iterator[SourceChange]:
             continue
         for family in _FAMILIES:
             if token.text in family:
+                layout = ", layout" if token.text.endswith("_major") else ""
                 for other in family:
                     if other != token.text:
-                        yield code.replaced(position, position, other, "function of a family")
+                        kind = f"function of a family{layout}"
+                        yield code.replaced(position, position, other, kind)
         if token.text in own and code.function_places[position]:
             for other in own:
                 if other != token.text:

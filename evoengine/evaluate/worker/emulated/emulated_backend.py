@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from evoengine.emulator.check.findings import Check
 from evoengine.emulator.device import Checks, Emulator
@@ -89,6 +89,7 @@ class EmulatedBackend:
         self._instructions: dict[str, int] = {}  # case -> those of the candidate
         self._followed_rounds: dict[str, int] = {}  # case -> its most in checked mode
         self._wrong_call: WrongCall | None = None  # of this job
+        self._next_changes: Collection[str] = ()  # paths of PTX files, of this job and later ones
         self._followed = ""  # the candidate of the last job, if that was checked mode alone
         # paths of PTX files that are also compiled without checks
         self._compiled_unchecked: set[str] = set()
@@ -173,9 +174,9 @@ class EmulatedBackend:
 
     def compilations_ended(self) -> bool:
         """Whether all compilations for the last candidate have ended; a running one would take
-        cores from the next one.
+        cores from the next one. Those of changes that come next go on.
         """
-        return self._loaded.compilations_ended(COMPILATIONS_END_S)
+        return self._loaded.compilations_ended(COMPILATIONS_END_S, self._next_changes)
 
     def sanitize(self, job: Job, announce: Announce) -> Iterator[SanitizedCase] | None:
         """Read the PTX of every case and begin to compile it; return checked mode's results."""
@@ -196,19 +197,21 @@ class EmulatedBackend:
                 self._loaded.prepare(compiled, checked=True)
         for compiled in job.upcoming:
             with contextlib.suppress(CandidateFailure):  # the case's own job ends with it
-                self._loaded.prepare(compiled, checked=True)
+                self._loaded.prepare(compiled, checked=checked_mode or job.only_set is None)
         return self._follow_all(job, announce) if checked_mode else None
 
     def _forget_other_than(self, job: Job) -> None:
         """Closes the modules of another candidate, or of a job that ran more than checked mode.
 
         Cases that are only followed come one in a job; most share their code, as do the cases of
-        jobs that compare one input set.
+        jobs that compare one input set. The code of changes that come next is kept.
         """
+        of_changes = {item.code_path for item in (*job.cases, *job.upcoming)}
+        self._next_changes = of_changes if job.only_set is not None else frozenset()
         follows = job.purpose is Purpose.checked_mode
         followed = job.candidate if follows or job.only_set is not None else ""
         if not followed or followed != self._followed:
-            self._loaded.forget()
+            self._loaded.forget(self._next_changes)
         if job.only_set is None:  # a candidate as it is: how far others ran does not bound changes
             self._instructions.clear()
             self._followed_rounds.clear()

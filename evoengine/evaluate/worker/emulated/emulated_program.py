@@ -6,7 +6,7 @@ import math
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -92,15 +92,20 @@ class LoadedModule:
                 self._modules[path] = self._emulator.load(Path(path).read_text(encoding="utf-8"))
         return self._modules[path]
 
-    def compilations_ended(self, timeout_s: float) -> bool:
-        """Whether no compilation is still running; waits up to `timeout_s` for each module."""
-        return all(module.cancel_codegen(timeout_s) for module in self._modules.values())
+    def compilations_ended(self, timeout_s: float, besides: Collection[str] = ()) -> bool:
+        """Whether no compilation is still running but of the PTX files `besides`; waits up to
+        `timeout_s` for each module.
+        """
+        return all(
+            module.cancel_codegen(timeout_s)
+            for path, module in self._modules.items()
+            if path not in besides
+        )
 
-    def forget(self) -> None:
-        """Closes all modules, before another candidate."""
-        for module in self._modules.values():
-            module.close()
-        self._modules.clear()
+    def forget(self, besides: Collection[str] = ()) -> None:
+        """Closes all modules but those of the PTX files `besides`, before another candidate."""
+        for path in self._modules.keys() - set(besides):
+            self._modules.pop(path).close()
 
 
 class EmulatedProgram:
