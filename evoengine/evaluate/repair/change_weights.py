@@ -110,6 +110,7 @@ WEIGHTS: dict[str, float] = {
     "swizzle missing": 2.3,
     "unread in place of a number": 2.3,
     "arguments exchanged": 2.2,
+    "arguments exchanged, sizes": 4.0,
     "coordinate of a register missing": 2.2,
     "factor of too many terms": 2.2,
     "number doubled elsewhere": 2.2,

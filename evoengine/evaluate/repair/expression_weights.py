@@ -40,6 +40,8 @@ EXPRESSION_WEIGHTS: dict[str, float] = {
     "condition that nothing reads": 4.0,
     "difference from another": 4.0,
     "next of a series missing": 5.0,
+    "reset missing, of a vector": 4.0,
+    "thread for the element of a loop": 4.0,
     "argument too many, which has a default": 4.0,
     "argument missing, which has a default": 3.0,
     "comparison inverted": 3.0,

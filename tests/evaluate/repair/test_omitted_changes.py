@@ -79,6 +79,19 @@ MISTAKES = [
         "the step (stride) of the loop is meant",
     ),
     (
+        "reset missing, of a vector",
+        "float4 run = make_float4(0.f, 0.f, 0.f, 0.f); if (begin < end) put(sums, run); g(run);",
+        "float4 run = make_float4(0.f, 0.f, 0.f, 0.f); if (begin < end) put(sums, run);"
+        " run = make_float4(0.f, 0.f, 0.f, 0.f); g(run);",
+        "not set back to zero",
+    ),
+    (
+        "thread for the element of a loop",
+        "for (int i = threadIdx.x; i < K; i += 128) f(left[0][threadIdx.x] * right[threadIdx.x]);",
+        "for (int i = threadIdx.x; i < K; i += 128) f(left[0][i] * right[i]);",
+        "the number (column, chunk) of the loop",
+    ),
+    (
         "one less, counted backwards",
         "const int tile = N - begin / 2; f(tile);",
         "const int tile = N - begin / 2 - 1; f(tile);",
@@ -131,3 +144,11 @@ def test_an_argument_that_has_a_default_is_given_or_left_out(
 @pytest.mark.parametrize(("kind", "body"), RIGHT)
 def test_where_nothing_is_left_out_there_is_no_change_of_the_kind(kind: str, body: str) -> None:
     assert kind not in {change.kind for change, _ in ordered_changes(kernel(body))}
+
+
+def test_two_sizes_that_are_exchanged_in_a_call_are_likelier_than_other_arguments() -> None:
+    wrong, right = kernel("f(sums, K, N, begin, end);"), kernel("f(sums, N, K, begin, end);")
+    (sizes,) = repairing(wrong, right)
+    (others,) = repairing(wrong, kernel("f(sums, K, begin, N, end);"))
+    rated = dict(ordered_changes(wrong))
+    assert rated[sizes] > 3 * rated[others]

@@ -109,7 +109,9 @@ def _exchanged(code: KernelCode, arguments: list[tuple[int, int]]) -> Iterator[S
     for (first, last), (begin, end) in pairwise(arguments):
         one, other = tokens.source(first, last), tokens.source(begin, end)
         if one != other:
-            yield code.replaced(first, end, f"{other}, {one}", "arguments exchanged")
+            are_sizes = {one, other} <= set(code.sizes(first))
+            kind = f"arguments exchanged{', sizes' if are_sizes else ''}"
+            yield code.replaced(first, end, f"{other}, {one}", kind)
 
 
 def _braces(code: KernelCode) -> Iterator[SourceChange]:

@@ -1,6 +1,6 @@
 """What is left out in one place and nothing else shows: the begin of a part in a loop over its
 elements, the choice by a condition that nothing reads, the next one of a series, an argument that
-has a default.
+has a default, a vector that is set back, the number of a loop in several indices.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.coupled_changes import together
 from evoengine.evaluate.repair.kinds.first_value_changes import first_values
 from evoengine.evaluate.repair.source_change import SourceChange
 
@@ -23,6 +24,9 @@ _LONGEST = 40  # tokens of a statement of a series
 _MOST_NAMES = 4  # for an argument that is left out
 _NUMBER = re.compile(r"\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_VECTOR = re.compile(r"float([234])")
+_ZEROS = re.compile(r"make_float[234]\((?:0(?:\.0*)?f?,? ?)+\)")
+_THREADS = ("threadIdx.x", "threadIdx.y")
 
 Range = tuple[int, int]
 
@@ -33,6 +37,8 @@ def omitted_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _chosen(code)
     yield from _series(code)
     yield from _defaults(code)
+    yield from _set_back(code)
+    yield from _of_a_thread(code)
 
 
 def _begins(code: KernelCode) -> Iterator[SourceChange]:
@@ -195,3 +201,48 @@ def _defaults(code: KernelCode) -> Iterator[SourceChange]:
                     new = f", {other.name}"
                     kind = "argument missing, which has a default"
                     yield code.inserted(given[-1][1], new, kind)
+
+
+def _set_back(code: KernelCode) -> Iterator[SourceChange]:
+    """`put(run);` made `put(run); run = make_float4(0.0f, ...);`, where `run` begins so, and the
+    same at the end of a function that takes it by reference.
+    """
+    tokens = code.tokens
+    begins = {item: code.tokens.source(*value) for item, value in first_values(code)}
+    for item in code.names.all:
+        vector = _VECTOR.fullmatch(item.sort)
+        if vector is None or item.position < 0:
+            continue
+        zeros = f"make_{item.sort}({', '.join(['0.0f'] * int(vector[1]))})"
+        is_sum = _ZEROS.fullmatch(begins.get(item, "")) is not None
+        new = f" {item.name} = {begins[item] if is_sum else zeros};"
+        is_given = item.is_parameter and tokens.text(item.position - 1) == "&"
+        if not is_sum and not (is_given and "const" not in code.type_words(item)):
+            continue
+        for first, last in code.statements:
+            if not item.position < first <= item.last or tokens.text(first) == item.name:
+                continue
+            reads = any(
+                tokens.text(place) == item.name and tokens.text(place - 1) in ("(", ",")
+                for place in range(first, last)
+            )
+            if reads or (is_given and last + 1 == item.last):
+                yield code.inserted(last, new, "reset missing, of a vector")
+
+
+def _of_a_thread(code: KernelCode) -> Iterator[SourceChange]:
+    """`a[threadIdx.x] * b[threadIdx.x]` made `a[i] * b[i]`, in a loop over i."""
+    tokens = code.tokens
+    indices: dict[tuple[int, str], list[Range]] = {}
+    for _, first, last in code.indices:
+        text = tokens.source(first, last)
+        if text in _THREADS:
+            indices.setdefault((code.extents.statement(first)[0], text), []).append((first, last))
+    for places in indices.values():
+        if len(places) < 2:
+            continue
+        for item in code.visible(places[0][0], "int"):
+            if item.position < 0 or code.loop_of(item.position) is None:
+                continue
+            found = [code.replaced(*pair, item.name, "") for pair in places]
+            yield together(found, "thread for the element of a loop")

@@ -210,6 +210,14 @@ COUNT_WORDS = {
         "what is fetched ahead (next) is not as far on as the loop goes on: the step (stride) of"
         " the loop is meant, so that another row, tile or element is taken, in"
     ),
+    "reset missing, of a vector": (
+        "the running sum is not set back to zero (reset, cleared) when it has been handed on, so"
+        " that what follows also gets what was added before, in"
+    ),
+    "thread for the element of a loop": (
+        "the index is that of the thread where the number (column, chunk) of the loop is meant: in"
+        " each round the same elements are taken again, those of the first one, in"
+    ),
     "guard too many": (
         "a condition is too many: what it guards must be done each time (in every round, for every"
         " tile), and is left out where it does not hold, in"
