@@ -58,6 +58,7 @@ MANIFESTS = {
         "bugs_thirtyfirst",
         "bugs_thirtysecond",
         "bugs_thirtythird",
+        "bugs_thirtyfourth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -80,6 +81,8 @@ APPROXIMATED = {
     "locker_approximate_division",
     "carousel_divides_approximately",
     "parity_approximate_division",
+    "cobbler_approximate_division",
+    "brew_hardware_division",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -161,6 +164,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_thirtyfirst", 40, 3, 0),
         ("bugs_thirtysecond", 40, 3, 0),
         ("bugs_thirtythird", 40, 3, 0),
+        ("bugs_thirtyfourth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
