@@ -2,7 +2,7 @@
 
 LLVM promotes the slots of registers to values. What lives from one block of a region to another
 then has a phi in its dispatcher, with an operand for each block: with hundreds of blocks these are
-hundreds of thousands of operands, and the code generator takes ten seconds in place of three.
+hundreds of thousands of operands, which take most of the code generator's time.
 """
 
 from __future__ import annotations
