@@ -13,6 +13,7 @@ from evoengine.emulator.lower.layout import lay_out
 from evoengine.emulator.lower.pinned_slots import MOST_BLOCKS
 from evoengine.emulator.ptx.inline import inline_calls
 from evoengine.emulator.ptx.parser import parse
+from evoengine.emulator.run.codegen_child import initialise_llvm
 from tests.emulator.lower.small_kernels import kernel, run
 
 THREADS = 64
@@ -50,6 +51,7 @@ def phis_of_dispatchers(body: str) -> int:
     function = inline_calls(module, "k")
     layout = lay_out(module, function)
     ir = lower(function, layout, (THREADS, 1, 1), checked=False, vector_memory=False).ir
+    initialise_llvm()
     parsed, passes = llvm.parse_assembly(ir), llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     target = llvm.Target.from_default_triple().create_target_machine()
