@@ -19,7 +19,7 @@ from evoengine.evaluate.repair.repaired_verdict import PHASE
 from evoengine.protocols import Progress
 from evoengine.records import Diagnosis, DiagnosisKind, Forensics, Status, Verdict
 from evoengine.task.schema import Task
-from evoengine.task.small_cases import with_one_small
+from evoengine.task.small_cases import least_versions
 
 _ROUNDED_DOWN = re.compile(r"[\w.)]+ *// *[\w.(]+")
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -37,7 +37,7 @@ def told_of_plan(
         return _with_finding(refusal, candidate, "", refusal.reason)
     if not plan_is_refused(refusal.reason):
         return refusal
-    for name, sizes in with_one_small(task):
+    for name, sizes in least_versions(task):
         ours = task.model_copy(update={"cases": {**task.cases, name: sizes}})
         try:
             bind(candidate, ours, name, limits)

@@ -105,11 +105,11 @@ def _odd_cases(task: Task) -> list[str]:
 
 def versions(task: Task, case: str) -> dict[str, Case]:
     """The small versions of a shown case by name, such as `long with S=256`."""
-    found = (small_case(task, case), odd_case(task, case), *_tiny_cases(task, case))
-    return dict(filter(None, (*found, vector_case(task, case))))
+    usual = small_case(task, case), odd_case(task, case)
+    return dict(filter(None, (*usual, *_tiny_cases(task, case), vector_case(task, case))))
 
 
-def with_one_small(task: Task) -> Iterator[tuple[str, Case]]:
+def least_versions(task: Task) -> Iterator[tuple[str, Case]]:
     """The shown cases with one dimension as small as the task allows, whatever its other cases are,
     and with all of them: a plan can be built for them, a candidate need not be right on them.
     """
@@ -118,10 +118,8 @@ def with_one_small(task: Task) -> Iterator[tuple[str, Case]]:
         all_least = sizes
         for name in _counts(task, sizes):
             all_least = _least(task, all_least, name)
-        for least in (*found, all_least):
-            changed = [f"{name}={value}" for name, value in least.items() if value != sizes[name]]
-            if changed:
-                yield f"{case}{WITH}{', '.join(changed)}", least
+        named = (_named(task, case, least) for least in (*found, all_least))
+        yield from dict(filter(None, named)).items()  # a task of one size has them twice
 
 
 def sizes_of(task: Task, name: str) -> Case:

@@ -17,7 +17,7 @@ from evoengine.evaluate.refused_plan import told_of_plan
 from evoengine.records import DiagnosisKind, Status, Verdict
 from evoengine.task.load import load_task
 from evoengine.task.schema import Task
-from evoengine.task.small_cases import with_one_small
+from evoengine.task.small_cases import least_versions
 from tests.evaluate.kept_fork_server import kept
 
 TASK = """\
@@ -79,7 +79,7 @@ def wrong(old: str, new: str) -> Candidate:
 
 
 def test_our_own_sizes_are_the_same_whatever_a_hidden_case_is(task: Task) -> None:
-    sizes = dict(with_one_small(task))
+    sizes = dict(least_versions(task))
     assert list(sizes) == [
         "plain with N=2",
         "plain with N=2, B=1",
@@ -88,7 +88,7 @@ def test_our_own_sizes_are_the_same_whatever_a_hidden_case_is(task: Task) -> Non
         "long with N=2, B=1",
     ]
     other = task.model_copy(update={"hidden_cases": {"few": {"N": 2, "B": 7}}})
-    assert dict(with_one_small(other)) == sizes
+    assert dict(least_versions(other)) == sizes
 
 
 def test_a_grid_rounded_down_is_told_with_a_size_of_our_own(task: Task) -> None:

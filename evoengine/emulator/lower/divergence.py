@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from evoengine.emulator.lower.lowered_body import LoweredBody
-from evoengine.emulator.lower.pinned_slots import is_large, pin
+from evoengine.emulator.lower.pinned_slots import declare_mask
 
 WORD_BITS = 32  # the number of bits of a region is rounded up to a multiple of this
 
@@ -27,13 +27,10 @@ class Divergence:
 
     def declare(self, region: int) -> None:
         """Allocates the masks of a region, all empty."""
-        bits, blocks = self._bits(region), self._uniformity.regions[region].blocks
-        slots = {f"%region{region}.pending": bits} | {f"%mask{number}": 32 for number in blocks}
-        for slot, width in slots.items():
-            self._ir.do(f"{slot} = alloca i{width}")
-            self._ir.do(f"store i{width} 0, ptr {slot}")
-            if is_large(self._uniformity.regions[region]):
-                pin(self._ir, slot)
+        own = self._uniformity.regions[region]
+        declare_mask(self._ir, own, f"%region{region}.pending", self._bits(region))
+        for number in own.blocks:
+            declare_mask(self._ir, own, f"%mask{number}")
 
     def _bits(self, region: int) -> int:
         return max(

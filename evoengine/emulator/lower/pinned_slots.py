@@ -16,7 +16,7 @@ from evoengine.emulator.lower.emitter import Emitter
 MOST_BLOCKS = 32  # of a region whose dispatcher has phis
 
 
-def is_large(region: Region) -> bool:
+def _is_large(region: Region) -> bool:
     """Whether the dispatcher of a region shall have no phis."""
     return len(region.blocks) > MOST_BLOCKS
 
@@ -26,9 +26,17 @@ def pinned_registers(cfg: ControlFlowGraph, uniformity: UniformityInfo) -> Itera
     it writes, too: where a warp resumes they are loaded once more.
     """
     names = set[str]()
-    for region in filter(is_large, uniformity.regions):
+    for region in filter(_is_large, uniformity.regions):
         names.update(*(cfg.nodes[number].live_in for number in region.blocks))
     yield from sorted(names)
+
+
+def declare_mask(ir: Emitter, region: Region, slot: str, bits: int = 32) -> None:
+    """Emits a slot of a region for a mask, which is empty."""
+    ir.do(f"{slot} = alloca i{bits}")
+    ir.do(f"store i{bits} 0, ptr {slot}")
+    if _is_large(region):
+        pin(ir, slot)
 
 
 def pin(ir: Emitter, slot: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from evoengine.emulator.lower.barrier import arrive, write_barrier_result
 from evoengine.emulator.lower.divergence import Divergence
 from evoengine.emulator.lower.lowered_body import LoweredBody
-from evoengine.emulator.lower.pinned_slots import is_large, pin
+from evoengine.emulator.lower.pinned_slots import declare_mask
 from evoengine.emulator.lower.warp_meeting import is_meeting
 from evoengine.emulator.ptx.syntax import Instruction
 from evoengine.emulator.run.abi import StopReason, WarpRecord
@@ -48,10 +48,8 @@ class Suspensions:
     def declare(self, region: int) -> None:
         """Allocates the masks of a region's parked lanes."""
         for target in self._resumed(region):
-            self._ir.do(f"%parked{target} = alloca i32")
-            self._ir.do(f"store i32 0, ptr %parked{target}")
-            if is_large(self._body.uniformity.regions[region]):
-                pin(self._ir, f"%parked{target}")
+            own = self._body.uniformity.regions[region]
+            declare_mask(self._ir, own, f"%parked{target}")
 
     def _waiting(self, region: int) -> list[int]:
         """The blocks of a region that end with lanes waiting."""

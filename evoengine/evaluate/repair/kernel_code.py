@@ -195,10 +195,13 @@ class KernelCode:
                 for place in range(first, last)
                 if tokens.text(place) == "," and tokens.enclosing[place] == tokens.enclosing[first]
             ]
-            declares = any(first < item.position <= last for item in self.names.all)
-            bounds = [first - 1, *([] if declares else commas), last]
+            bounds = [first - 1, *([] if self.declares(first, last) else commas), last]
             found += [(begin + 1, end) for begin, end in pairwise(bounds)]
         return tuple(found)
+
+    def declares(self, first: int, last: int) -> bool:
+        """Whether a variable is declared between two tokens."""
+        return any(first <= item.position <= last for item in self.names.all)
 
     def _first_of_statement(self, end: int) -> int:
         tokens, place = self.tokens, end - 1

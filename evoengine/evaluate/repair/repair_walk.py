@@ -149,12 +149,8 @@ class RepairWalk:
 
     async def _next_compiled(self) -> CompiledChanges | None:
         """The next changes that compile; None where none are left."""
-        while (compiling := self._compile(self._queue.taken())) is not None:
-            try:
-                compiled = await compiling
-            except asyncio.CancelledError:
-                compiling.cancel()
-                raise
+        while (taken := self._queue.taken()) is not None:
+            compiled = await self._compiled(taken)
             if compiled is not None:
                 self._queue.alone(compiled.left_out)
                 if compiled.changes:
@@ -172,17 +168,15 @@ class RepairWalk:
         plain = self._compiler.plain
         return (*(ahead.cases[:1] if ahead else ()), *((plain,) if plain else ()))
 
-    def _compile(
-        self, taken: Sequence[SwitchedChange] | PlanChanges | SourceChange | None
-    ) -> asyncio.Task[CompiledChanges | None] | None:
-        """The compilation of changes, begun; None where there are none."""
-        if taken is None:
-            return None
+    async def _compiled(
+        self, taken: Sequence[SwitchedChange] | PlanChanges | SourceChange
+    ) -> CompiledChanges | None:
+        """Changes with their code; None where they do not compile."""
         if isinstance(taken, SourceChange):
-            return asyncio.create_task(self._compiler.alone(taken))
+            return await self._compiler.alone(taken)
         if isinstance(taken, PlanChanges):
-            return asyncio.create_task(self._compiler.of_plan(taken))
-        return asyncio.create_task(self._compiler.together(taken))
+            return await self._compiler.of_plan(taken)
+        return await self._compiler.together(taken)
 
     async def _try(self, compiled: CompiledChanges, launches: ChangedLaunches) -> None:
         """Launches each change of a code; the whole verdict decides on those that are right."""

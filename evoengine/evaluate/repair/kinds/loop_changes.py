@@ -179,7 +179,7 @@ def _guards(code: KernelCode, loop: int) -> Iterator[SourceChange]:
         for begin, end in code.statements:
             if not first <= begin < last or end > last:
                 continue
-            if any(begin <= item.position <= end for item in code.names.all):
+            if code.declares(begin, end):
                 continue
             own = tokens.source(begin, end)
             yield code.replaced(

@@ -101,8 +101,7 @@ def _chosen(code: KernelCode) -> Iterator[SourceChange]:
                 new = f"({item.name} ? {text} : 0)"
                 yield code.replaced(first, last, new, "choice by a condition that nothing reads")
         for first, last in code.statements:
-            declares = any(first <= other.position <= last for other in code.names.all)
-            if item.position < first <= item.last and not declares:
+            if item.position < first <= item.last and not code.declares(first, last):
                 new = f"if ({item.name}) {tokens.source(first, last)}"
                 yield code.replaced(first, last, new, "condition that nothing reads")
 
@@ -127,8 +126,7 @@ def _series(code: KernelCode) -> Iterator[SourceChange]:
         if other[0] != one[1] + 1 or max(one[1] - one[0], other[1] - other[0]) > _LONGEST:
             continue
         again = _next(code, one, other)
-        declares = any(other[0] < item.position <= other[1] for item in code.names.all)
-        if again is None or declares or again in known:
+        if again is None or code.declares(*other) or again in known:
             continue
         last = other[1] - 1
         between = "," if tokens.text(one[1]) == "," else ";"
@@ -208,7 +206,7 @@ def _set_back(code: KernelCode) -> Iterator[SourceChange]:
     same at the end of a function that takes it by reference.
     """
     tokens = code.tokens
-    begins = {item: code.tokens.source(*value) for item, value in first_values(code)}
+    begins = {item: tokens.source(*value) for item, value in first_values(code)}
     for item in code.names.all:
         vector = _VECTOR.fullmatch(item.sort)
         if vector is None or item.position < 0:

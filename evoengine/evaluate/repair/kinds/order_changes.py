@@ -97,7 +97,7 @@ def _parts(code: KernelCode) -> Iterator[SourceChange]:
     """`top = v, sum *= f(top)` in another order."""
     tokens = code.tokens
     for first, last in code.statements:
-        if any(first <= item.position <= last for item in code.names.all):
+        if code.declares(first, last):
             continue
         commas = [
             place

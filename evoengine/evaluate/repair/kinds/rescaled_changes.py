@@ -4,7 +4,6 @@ weigh a part by its maximum, to guard rows that see no key, to scale the scores.
 
 from __future__ import annotations
 
-import bisect
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -88,7 +87,7 @@ def _from_another(code: KernelCode) -> Iterator[SourceChange]:
     ]
     for one in found:
         others = [*largest, *(other[2] for other in found)]
-        place = bisect.bisect_left(code.tokens.starts, one.start(2))
+        place, _ = code.token_places(*one.span(2)) or (0, 0)
         visible = {item.name for item in code.names.visible(place)}
         for name in dict.fromkeys(others):
             if name not in (one[1], one[2]) and set(_NAME.findall(name)) <= visible:

@@ -22,7 +22,7 @@ def sibling_changes(code: KernelCode) -> Iterator[SourceChange]:
     known = {_squeezed(code.tokens.source(*pair)) for pair in code.statements}
     renamings = _renamings(code)
     for first, last in code.statements:
-        if last - first > _LONGEST or _declares(code, first, last):
+        if last - first > _LONGEST or code.declares(first, last):
             continue
         for renaming in renamings:
             again = _renamed(code, first, last, dict(renaming))
@@ -86,10 +86,6 @@ def _renamed(code: KernelCode, first: int, last: int, renaming: dict[str, str]) 
     if not pieces or not visible.issuperset(new for _, _, new in pieces):
         return None
     return code.tokens.rewritten(first, last, pieces)
-
-
-def _declares(code: KernelCode, first: int, last: int) -> bool:
-    return any(first <= item.position <= last for item in code.names.all)
 
 
 def _squeezed(text: str) -> str:
