@@ -71,6 +71,7 @@ from evoengine.evaluate.repair.kinds.like_statement_changes import like_statemen
 from evoengine.evaluate.repair.kinds.limit_changes import limit_changes
 from evoengine.evaluate.repair.kinds.loop_changes import loop_changes
 from evoengine.evaluate.repair.kinds.mask_changes import mask_changes
+from evoengine.evaluate.repair.kinds.moment_changes import moment_changes
 from evoengine.evaluate.repair.kinds.moved_changes import moved_changes
 from evoengine.evaluate.repair.kinds.name_changes import name_changes
 from evoengine.evaluate.repair.kinds.namesake_changes import namesake_changes
@@ -130,6 +131,7 @@ _CODE_CHANGES = (
     tile_changes,
     unwritten_changes,
     omitted_changes,
+    moment_changes,
     round_changes,
     kept_changes,
     guard_changes,

@@ -103,6 +103,7 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
 
 _WHERE = re.compile(r"out\b|\w+ is wrong")  # a finding that says no more than where
 _WORD = re.compile(r"\w+")
+_OPERANDS = ("pointer", "float")  # sizes are named where they are not meant
 
 
 def told_by(code: KernelCode, sentences: Sequence[str]) -> ToldChanges | ToldFault:
@@ -129,14 +130,14 @@ class ToldChanges:
         return odds * (OPERAND_TOLD if any(map(self._reads_operand, statements)) else 1.0)
 
     def _named_operands(self, sentence: str) -> frozenset[str]:
-        """The pointers of the kernel that the first words of a finding name."""
+        """The pointers and numbers of the kernel that the first words of a finding name."""
         if _WHERE.match(sentence):
             return frozenset()
         words = set(_WORD.findall(sentence.partition(":")[0]))
         return frozenset(
             item.name
             for item in self._code.names.all
-            if item.sort == "pointer" and item.is_parameter and item.name in words
+            if item.sort in _OPERANDS and item.is_parameter and item.name in words
         )
 
     def _reads_operand(self, statement: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
 
@@ -14,6 +14,7 @@ LINE_TOLD, ARRAY_TOLD = 2.0, 4.0
 # those are tried first. A kernel has a place for a barrier behind each statement, so that one
 # of them alone is unlikely.
 STAGE_TOLD, BARRIER_TOLD, BARRIER_LINES = 15.0, 200.0, 4
+MOST_CALLS = 3  # of functions within functions, from the lines of a race on
 # Where it says that nothing was written to global memory, scratch is to be filled beforehand.
 SCRATCH_TOLD = 60.0
 # Where an access lies beyond the end of shared memory, the launch reserves too little of it.
@@ -135,21 +136,26 @@ class ToldFault:
         lines = self._lines | self._calls
         return min((abs(end - line) for line in lines), default=BARRIER_LINES + 1)
 
-    def _calling_lines(self, lines: Sequence[int]) -> Iterator[int]:
-        """The lines that call the functions in which lines stand: barriers are often between
-        calls.
+    def _calling_lines(self, lines: Iterable[int]) -> Iterator[int]:
+        """The lines that call the functions in which lines stand, and those that call these:
+        barriers are often between calls.
         """
-        tokens = self._code.tokens
-        names = {
-            name
-            for place in range(len(tokens))
-            if self._first_line + tokens.line(place) in lines
-            for name in self._functions_around(place)
-        }
-        for place in range(len(tokens)):
-            is_use = self._code.function_places[place] and tokens.text(place + 1) != "="
-            if tokens.text(place) in names and is_use:
-                yield self._first_line + tokens.line(place)
+        tokens, lines = self._code.tokens, set(lines)
+        for _ in range(MOST_CALLS):
+            names = {
+                name
+                for place in range(len(tokens))
+                if self._first_line + tokens.line(place) in lines
+                for name in self._functions_around(place)
+            }
+            lines = {
+                self._first_line + tokens.line(place)
+                for place in range(len(tokens))
+                if tokens.text(place) in names
+                and self._code.function_places[place]
+                and tokens.text(place + 1) != "="
+            }
+            yield from lines
 
     def _functions_around(self, place: int) -> Iterator[str]:
         """The names of the functions and lambdas of the kernel in which a token stands."""

@@ -20,7 +20,7 @@ MISTAKES = [
         "begin of a part missing in a loop, in an index",
         "for (int k = 0; k < BM; ++k) total += right[k + 1];",
         "for (int k = 0; k < BM; ++k) total += right[warp * BM + k + 1];",
-        "every one of them goes through the first part",
+        "every one of them takes what is in the first part",
     ),
     (
         "choice by a condition that nothing reads",
@@ -58,13 +58,13 @@ MISTAKES = [
         "comparison inverted",
         "if ((lane & begin) == 0) f(total);",
         "if ((lane & begin) != 0) f(total);",
-        "== is used in place of !=",
+        "the condition is inverted, == is used in place of !=",
     ),
     (
         "name of another begin, int",
         "const int rest = begin + warp * 32; f(sums[end - rest]);",
         "const int rest = begin + warp * 32; f(sums[end - begin]);",
-        "rest is taken in place of begin",
+        "rest is taken in place of begin, one of which begins with the other",
     ),
     (
         "end of a halving loop",
@@ -95,7 +95,42 @@ MISTAKES = [
         "one less, counted backwards",
         "const int tile = N - begin / 2; f(tile);",
         "const int tile = N - begin / 2 - 1; f(tile);",
-        "1 is missing",
+        "counted backwards from an end",
+    ),
+    (
+        "lane of the loop in a shuffle",
+        "for (int r = 0; r < 4; ++r) f(__shfl_sync(~0u, total, 0));",
+        "for (int r = 0; r < 4; ++r) f(__shfl_sync(~0u, total, r));",
+        "one fixed lane",
+    ),
+    (
+        "rest of a vector not copied",
+        "const int left = N - begin; f(left >= 4 ? 16 : 0);",
+        "const int left = N - begin; f(left >= 4 ? 16"
+        " : (left > 0 ? 4 * static_cast<int>(left) : 0));",
+        "behind the last whole vector",
+    ),
+    (
+        "rest of a vector not copied",
+        "f(begin + 8 <= N ? 16 : 0);",
+        "f(begin + 8 <= N ? 16 : ((N - (begin)) > 0 ? 2 * static_cast<int>((N - (begin))) : 0));",
+        "behind the last whole vector",
+    ),
+    (
+        "distance of the means missing",
+        "const float apart = other.mean - mean; const float share = other.n / all; m2 += other.m2;",
+        "const float apart = other.mean - mean; const float share = other.n / all;"
+        " m2 += other.m2 + apart * apart * (all - other.n) * share;",
+        "the distance between the two means",
+    ),
+    (
+        "distance of the means missing",
+        "const float delta = b.mean - a.mean;"
+        " f(n, a.mean + delta * b.n / n, a.squares + b.squares);",
+        "const float delta = b.mean - a.mean;"
+        " f(n, a.mean + delta * b.n / n, a.squares + b.squares + delta * delta * (n - b.n)"
+        " * b.n / n);",
+        "the distance between the two means",
     ),
 ]
 # kind of change, statements that have no such place
@@ -112,6 +147,9 @@ RIGHT = [
     ),
     ("next of a series missing", "float4 v = f(0); v.z = total; v.w = total;"),
     ("next of a series missing", "float4 v = f(0); v.x = total; v.y = top;"),
+    ("lane of the loop in a shuffle", "f(__shfl_sync(~0u, total, 0));"),
+    ("rest of a vector not copied", "f(begin >= 4 ? 16 : 8);"),
+    ("distance of the means missing", "const float apart = a.mean - b.max; m2 += b.m2 / all;"),
     ("difference from another", "f(exp2f(top - total)); g(exp2f(total - top));"),
 ]
 SCALED = "__device__ void put(float* to, int pitch, float factor = 1.0f) { to[pitch] *= factor; }"

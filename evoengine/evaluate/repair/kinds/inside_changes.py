@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -15,6 +16,8 @@ _ROOTS = frozenset(("sqrtf", "rsqrtf", "sqrt"))
 _MOST_ARGUMENTS = 8
 _LONGEST = 12  # tokens of a term
 _BYTES_OF_COPIES = ("4", "8", "16")
+_LEFT = re.compile(r"(\w+) >= (\d)")
+_WITHIN = re.compile(r"([\w.+* ]+) \+ (\d) <= ([\w.]+)")
 
 Range = tuple[int, int]
 
@@ -23,6 +26,7 @@ def inside_changes(code: KernelCode) -> Iterator[SourceChange]:
     """Terms moved into a limit or out of it, quotients in brackets, steps of arguments."""
     tokens = code.tokens
     yield from _calls(code)
+    yield from _rests_of_vectors(code)
     for place in range(1, len(tokens)):
         if tokens.text(place) != "(" or place not in tokens.partners:
             continue
@@ -75,6 +79,26 @@ def _bytes_left(code: KernelCode, most: Range, left: Range) -> Iterator[SourceCh
     if code.tokens.source(*most) in _BYTES_OF_COPIES and " - " in text and "*" not in text:
         for size in ("4", "2"):
             yield code.replaced(*left, f"{size} * ({text})", "bytes of what is left")
+
+
+def _rests_of_vectors(code: KernelCode) -> Iterator[SourceChange]:
+    """`left >= 4 ? 16 : 0` made `left >= 4 ? 16 : left > 0 ? 4 * left : 0`, and the same of
+    `at + 4 <= n ? 16 : 0`: of a vector at the end a part is copied.
+    """
+    tokens = code.tokens
+    for first, last in code.conditions:
+        if tokens.source(last + 1, last + 3) != "? 16 :" or tokens.text(last + 4) != "0":
+            continue
+        text = tokens.source(first, last)
+        if found := _LEFT.fullmatch(text):
+            left, count = found[1], int(found[2])
+        elif found := _WITHIN.fullmatch(text):
+            left, count = f"({found[3]} - ({found[1]}))", int(found[2])
+        else:
+            continue
+        if count in (4, 8):
+            new = f"({left} > 0 ? {16 // count} * static_cast<int>({left}) : 0)"
+            yield code.replaced(last + 4, last + 4, new, "rest of a vector not copied")
 
 
 def _shared_quotients(code: KernelCode, opening: int) -> Iterator[SourceChange]:

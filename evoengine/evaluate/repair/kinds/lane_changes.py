@@ -31,6 +31,7 @@ def lane_changes(code: KernelCode) -> Iterator[SourceChange]:
     if "mma" in code.tokens.code:
         yield from _registers(code)
     yield from _groups_of_lanes(code)
+    yield from _lanes_of_loops(code)
     yield from _single(code)
     yield from _compared(code)
     yield from _threads(code)
@@ -123,6 +124,21 @@ def _groups_of_lanes(code: KernelCode) -> Iterator[SourceChange]:
                 for bits in _BITS:
                     new = f"({code.tokens.source(first, last)} & ~{bits})"
                     yield code.replaced(first, last, new, "first lane of a group")
+
+
+def _lanes_of_loops(code: KernelCode) -> Iterator[SourceChange]:
+    """`__shfl_sync(mask, value, 0)` made `__shfl_sync(mask, value, k)`, in a loop over k."""
+    tokens = code.tokens
+    for opening in range(1, len(tokens)):
+        if tokens.text(opening - 1) != "__shfl_sync" or opening not in tokens.partners:
+            continue
+        arguments = code.extents.arguments(opening)
+        if len(arguments) < 3 or tokens.kind(arguments[2][0]) != "number":
+            continue
+        for item in code.visible(opening, "int"):
+            if item.position >= 0 and code.loop_of(item.position) is not None:
+                kind = "lane of the loop in a shuffle"
+                yield code.replaced(*arguments[2], item.name, kind)
 
 
 def _single(code: KernelCode) -> Iterator[SourceChange]:

@@ -173,6 +173,11 @@ COUNT_WORDS = {
         "the begin (start, offset) of the range is missing, it is not added: the place is counted"
         " from zero, so that every part reads or writes the first one's, in"
     ),
+    "begin of a part missing in a loop, in an index": (
+        "the begin (offset) of the part of each group (warp, team, block) is missing, it is not"
+        " added to the index: every one of them takes what is in the first part, and nobody the"
+        " others, in"
+    ),
     "begin of a part missing in a loop": (
         "the begin (offset) of the part of each group (warp, team, block) is missing, it is not"
         " added: every one of them goes through the first part, which counts several times, and"
@@ -205,6 +210,23 @@ COUNT_WORDS = {
     "end of a halving loop": (
         "the reduction ends one step too early (or too late): its last step (distance, stride) is"
         " left out or too many, so that only a part of the lanes or values is added, in"
+    ),
+    "distance of the means missing": (
+        "the term for the distance between the two means (delta squared, times the one count and"
+        " the share of the other) is missing, it is not added where the sums of squares of two"
+        " parts are merged, so that the variance is too small, in"
+    ),
+    "lane of the loop in a shuffle": (
+        "all take the value of one fixed lane: the shuffle must read the lane whose turn it is (the"
+        " number of the loop), otherwise the same value counts again and again, in"
+    ),
+    "rest of a vector not copied": (
+        "the elements behind the last whole vector are not copied, zeros are taken for them: of"
+        " these the bytes that are left must be copied, in"
+    ),
+    "one less, counted backwards": (
+        "off by one: what is counted backwards from an end begins with the one before it, 1 is"
+        " missing, it is not subtracted, so that it begins one beyond the last one, in"
     ),
     "step of the loop, for what is ahead": (
         "what is fetched ahead (next) is not as far on as the loop goes on: the step (stride) of"

@@ -281,6 +281,20 @@ def _name(text: ChangedText) -> str:
     )
 
 
+def _begin(text: ChangedText) -> str:
+    return (
+        f"{text.old} is taken in place of {text.new}, one of which begins with the other: what was"
+        f" added to it (an offset) is missing or too many, in {text.where}"
+    )
+
+
+def _inverted(text: ChangedText) -> str:
+    return (
+        f"the condition is inverted, {text.old} is used in place of {text.new}: it holds for those"
+        f" for which it must not, in {text.where}"
+    )
+
+
 def _length(text: ChangedText) -> str:
     return (
         f"{shown(text.old)}, the size of all, is taken where {shown(text.new)}, the length of each"
@@ -296,6 +310,8 @@ EXPRESSION_MEANINGS: tuple[tuple[str, Callable[[ChangedText], str]], ...] = (
     ("divisor of a term missing", _divided),
     ("byte of a code not cut", _byte),
     ("name for another, in statements alike", _name),
+    ("name of another begin, int", _begin),
+    ("comparison inverted", _inverted),
     *(
         (kind, fixed(words))
         for known in (_FIXED, PLAN_WORDS, COUNT_WORDS, TILE_WORDS, SHARE_WORDS)
