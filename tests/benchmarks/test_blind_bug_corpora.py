@@ -59,6 +59,7 @@ MANIFESTS = {
         "bugs_thirtysecond",
         "bugs_thirtythird",
         "bugs_thirtyfourth",
+        "bugs_thirtyfifth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -83,6 +84,8 @@ APPROXIMATED = {
     "parity_approximate_division",
     "cobbler_approximate_division",
     "brew_hardware_division",
+    "tundra_approximate_reciprocal",
+    "sextant_approximate_quotient",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -165,6 +168,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_thirtysecond", 40, 3, 0),
         ("bugs_thirtythird", 40, 3, 0),
         ("bugs_thirtyfourth", 40, 3, 0),
+        ("bugs_thirtyfifth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
