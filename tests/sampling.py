@@ -2,7 +2,8 @@
 every entry that a change touches, of folders that no change touches a fifth, and of the largest
 folder a third where it is touched.
 
-A parametrized test is marked `sampled`; one that walks a corpus itself asks the fixture `sampling`.
+A parametrized test is marked `sampled`; one that walks a corpus itself asks the fixture `sampling`;
+one that compares whole tables and takes no time is marked `unsampled`: every run has it.
 `--whole` tests every entry, and so does a run that names its tests (`::`, `-k`, `--lf`).
 """
 
@@ -186,6 +187,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "sampled(argument, one_in, kind=None, files=None): a run tests a sample of the values of"
         " `argument`, with one of each kind(value) and all with a changed one of files(value)",
     )
+    config.addinivalue_line("markers", "unsampled: every run has this test")
     given = getattr(config, "workerinput", {}).get("sampling")
     if given:  # a process beside others: all of them must collect the same tests
         seed, whole, changed, unknown = given
@@ -262,7 +264,11 @@ def _left_out_apart(config: pytest.Config, items: list[pytest.Item]) -> Iterable
     """
     drawn = config.stash[SAMPLING]
     for folder, one_in in (LARGE | dict.fromkeys(drawn.untouched, APART_ONE_IN)).items():
-        here = [item for item in items if (ROOT / folder) in item.path.parents]
+        here = [
+            item
+            for item in items
+            if (ROOT / folder) in item.path.parents and not item.get_closest_marker("unsampled")
+        ]
         entries = [Entry(item, (item.path,), (item.path,)) for item in here]
         kept = {entry.name for entry in drawn.draw(folder, entries, -(-len(here) // one_in))}
         yield from (item for item in here if item not in kept)

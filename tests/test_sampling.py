@@ -80,6 +80,9 @@ def test_a_whole_run_draws_nothing() -> None:
     assert Sampling(5, True, frozenset()).count(50, 12) == 50
 
 
+UNSAMPLED = "tests/evaluate/repair/test_changes_of_parts.py::test_every_kind_has_words_of_its_own"
+
+
 def touching(*names: str) -> Sampling:
     return Sampling(5, False, frozenset(ROOT / name for name in names))
 
@@ -130,6 +133,8 @@ def test_of_a_large_folder_that_is_touched_a_third_is_run_and_all_of_a_file_that
     )
     assert len(untouched) < len(touched) / 1.5
     assert 0.95 < len(touched) / len(changed) <= 1
+    for lines in (untouched, touched, changed):
+        assert UNSAMPLED in lines
     here = {line for line in changed if line.startswith(file)}
     assert {line for line in touched if line.startswith(file)} < here
     assert len(here) > 2 * len({line for line in touched if line.startswith(file)})

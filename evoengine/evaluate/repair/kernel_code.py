@@ -387,6 +387,8 @@ class KernelCode:
                 continue
             text = tokens.text(position)
             if text in ASSIGNMENTS or text in ("return", "?", ":"):
+                if tokens.text(position + 1) == "{":
+                    continue  # a list has no value that could be multiplied or given to a function
                 last = self.extents.last_of(position, 0)
                 found.add((position + 1, last))
             elif text in ("(", "[") and self._calls(position):

@@ -142,6 +142,7 @@ def test_names_say_what_they_stand_for(name: str, role: str) -> None:
     assert role_of(name) == role
 
 
+@pytest.mark.unsampled
 def test_no_kind_of_change_is_told_in_the_words_of_a_more_general_one() -> None:
     beginnings = [beginning for beginning, _ in _MEANINGS]
     for number, beginning in enumerate(beginnings):

@@ -244,6 +244,7 @@ def test_the_sentence_says_what_it_means(number: int, said: str) -> None:
     assert found is not None and said in found.sentence, found
 
 
+@pytest.mark.unsampled
 def test_every_kind_has_words_of_its_own() -> None:
     words = [kind for kind, _ in EXPRESSION_MEANINGS]
     assert sorted(words) == sorted(EXPRESSION_WEIGHTS)

@@ -145,6 +145,8 @@ MISTAKES = [
      "load(memory, lane, lane * BN); load(memory, warp, warp * BN);", "another call of the function"),
     ("values of two registers exchanged", "mark[0] = f(lane + 8); mark[1] = f(lane + N);",
      "mark[0] = f(lane + N); mark[1] = f(lane + 8);", "two registers of a fragment"),
+    ("registers of a fragment exchanged", 'const int a[4] = {f(lane + 8), f(lane), f(N), f(M)}; f("mma", a);',
+     'const int a[4] = {f(lane), f(lane + 8), f(N), f(M)}; f("mma", a);', "rows 8 apart or columns 8 apart"),
     ("row and column of a condition exchanged",
      "const int r = begin / BN, c = begin % BN; if (first + c < M && column + r < N) f(r);",
      "const int r = begin / BN, c = begin % BN; if (first + r < M && column + c < N) f(r);",
@@ -431,6 +433,7 @@ RIGHT = [
     ("statement before its guard", "for (int i = lane; i < K; i += 32) { if (i >= N) continue; f(begin); }"),
     ("matrices of a load exchanged", 'f("ldmatrix", lane / 16, lane % 8);'),
     ("half of a fragment", "f(sum[quad % 2]);"),
+    ("registers of a fragment exchanged", 'const int a[3] = {f(lane), f(N), f(M)}; f("mma", a);'),
     ("other stage of a buffer", "f(STAGES - 1);"),
     ("step by those that share a loop", "for (int s = warp; s < K; s += WARPS) f(s);"),
     ("unit not multiplied again", "total = float(__nv_fp8_e4m3(total / scale)) * scale;"),
@@ -512,6 +515,9 @@ def test_a_share_that_is_no_whole_number_of_tiles_is_rounded_up() -> None:
     wrong = kernel(right=size, wrong="COLUMNS: ceil_div(N, 3)")
     changes = repairing(wrong, right, "size of the plan not rounded up")
     assert_said(wrong, changes, "not rounded up to whole tiles")
+    wrong = kernel(right=size, wrong="COLUMNS: N // 3 // 64 * 64")
+    changes = repairing(wrong, right, "share of the plan in whole tiles rounded down")
+    assert_said(wrong, changes, "the parts do not reach the end")
 
 
 @pytest.mark.parametrize(

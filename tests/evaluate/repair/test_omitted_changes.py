@@ -98,6 +98,12 @@ MISTAKES = [
         "counted backwards from an end",
     ),
     (
+        "last number of a loop for each",
+        "for (int e = 0; e < 8; ++e) f(begin + 7 < N);",
+        "for (int e = 0; e < 8; ++e) f(begin + e < N);",
+        "the last element is asked for in place of each one",
+    ),
+    (
         "lane of the loop in a shuffle",
         "for (int r = 0; r < 4; ++r) f(__shfl_sync(~0u, total, 0));",
         "for (int r = 0; r < 4; ++r) f(__shfl_sync(~0u, total, r));",
@@ -148,6 +154,7 @@ RIGHT = [
     ("next of a series missing", "float4 v = f(0); v.z = total; v.w = total;"),
     ("next of a series missing", "float4 v = f(0); v.x = total; v.y = top;"),
     ("lane of the loop in a shuffle", "f(__shfl_sync(~0u, total, 0));"),
+    ("last number of a loop for each", "for (int e = 0; e < 8; ++e) f(begin + 8 < N, 7);"),
     ("rest of a vector not copied", "f(begin >= 4 ? 16 : 8);"),
     ("distance of the means missing", "const float apart = a.mean - b.max; m2 += b.m2 / all;"),
     ("difference from another", "f(exp2f(top - total)); g(exp2f(total - top));"),

@@ -14,6 +14,7 @@ _LANES_OF_A_ROW = {("%", "4"), ("&", "3")}
 _LANE = re.compile(r"\blane|\btid\b|threadIdx")
 _FRAGMENTS = re.compile(r"mma|m16n8|ldmatrix")
 _SCALED = ("*", "<<")
+_REGISTERS = (2, 4, 8)  # of a fragment
 
 
 def fragment_changes(code: KernelCode) -> Iterator[SourceChange]:
@@ -22,6 +23,7 @@ def fragment_changes(code: KernelCode) -> Iterator[SourceChange]:
         yield from _pairs(code)
         yield from _pairs_of_names(code)
         yield from _steps(code)
+        yield from _registers(code)
 
 
 def _pairs(code: KernelCode) -> Iterator[SourceChange]:
@@ -82,3 +84,24 @@ def _steps(code: KernelCode) -> Iterator[SourceChange]:
                 inner = tokens.source(first + 1, last - 1) if bare else row
                 kind = "row of the step of a loop"
                 yield code.replaced(first, last, f"({name} + {inner})", kind)
+
+
+def _registers(code: KernelCode) -> Iterator[SourceChange]:
+    """`unsigned a[4] = {x, y, z, w}` made `{y, x, z, w}`: registers in another order."""
+    tokens = code.tokens
+    for place in range(1, len(tokens)):
+        is_list = tokens.text(place) == "{" and tokens.text(place - 1) == "="
+        if not is_list or place not in tokens.partners:
+            continue
+        entries = code.extents.arguments(place)
+        if len(entries) not in _REGISTERS:
+            continue
+        texts = [tokens.source(*entry) for entry in entries]
+        for number in range(len(entries) - 1):
+            one, other = texts[number : number + 2]
+            if one != other and tokens.text(entries[number][0]) == tokens.text(
+                entries[number + 1][0]
+            ):
+                span = entries[number][0], entries[number + 1][1]
+                kind = "registers of a fragment exchanged"
+                yield code.replaced(*span, f"{other}, {one}", kind)

@@ -39,6 +39,7 @@ def omitted_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _defaults(code)
     yield from _set_back(code)
     yield from _of_a_thread(code)
+    yield from _of_a_loop(code)
 
 
 def _begins(code: KernelCode) -> Iterator[SourceChange]:
@@ -244,3 +245,16 @@ def _of_a_thread(code: KernelCode) -> Iterator[SourceChange]:
                 continue
             found = [code.replaced(*pair, item.name, "") for pair in places]
             yield together(found, "thread for the element of a loop")
+
+
+def _of_a_loop(code: KernelCode) -> Iterator[SourceChange]:
+    """`column + 7 < columns` made `column + e < columns`, in a loop of `e < 8`."""
+    tokens = code.tokens
+    for loop, first_end, second_end, closing in code.counted_loops():
+        name, bound = code.loop_variable(loop + 2), tokens.text(second_end - 1)
+        if tokens.source(first_end + 1, second_end - 2) != f"{name} <" or not bound.isdigit():
+            continue
+        first, last = code.body(closing)
+        for place in range(first, last + 1):
+            if tokens.text(place) == str(int(bound) - 1) and tokens.text(place - 1) == "+":
+                yield code.replaced(place, place, name, "last number of a loop for each")

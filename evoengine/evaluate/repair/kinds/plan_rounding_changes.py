@@ -14,6 +14,7 @@ _TILES = re.compile(r"(?://|ceil_div\([^()]*,|round_up\([^()]*,) *(\w+)")
 _SHARED = re.compile(r"\bshared(?:_bytes)?:[ \t]*\"?(\d+) \*")
 _STAGES = re.compile(r"\b(?:STAGES|RING|BUFFERS|SLOTS) = (\d+)")
 _GRID = re.compile(r"\bgrid:[ \t]*\[([^\]\n]*)\]")
+_ROUNDED_DOWN = re.compile(r"\b(\w+) // (\w+) // (\w+) \* (\w+)\b")
 _MOST_TILES = 4
 
 
@@ -27,6 +28,12 @@ def plan_rounding_changes(header: str, code: str) -> Iterator[SourceChange]:
                 yield SourceChange(*found.span(2), new, "size of the plan not rounded up")
     yield from _broken_tiles(header, tiles)
     yield from _shares(header, code)
+    for found in _ROUNDED_DOWN.finditer(header):
+        whole, parts, tile, again = found.groups()
+        if tile == again:
+            new = f"round_up(ceil_div({whole}, {parts}), {tile})"
+            kind = "share of the plan in whole tiles rounded down"
+            yield SourceChange(*found.span(), new, kind)
     stages = _STAGES.findall(code)
     for found in _SHARED.finditer(header):
         value = int(found[1])

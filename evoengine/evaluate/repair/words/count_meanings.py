@@ -216,6 +216,19 @@ COUNT_WORDS = {
         " the share of the other) is missing, it is not added where the sums of squares of two"
         " parts are merged, so that the variance is too small, in"
     ),
+    "registers of a fragment exchanged": (
+        "two registers of a fragment are exchanged, they are in the wrong order: rows 8 apart or"
+        " columns 8 apart of its tile swap their values, in"
+    ),
+    "last number of a loop for each": (
+        "the last element is asked for in place of each one (the number of the loop): where the"
+        " last one lies beyond the end, the others are left out as well, zeros are taken for them,"
+        " in"
+    ),
+    "share of the plan in whole tiles rounded down": (
+        "the share of each part is rounded down: together the parts do not reach the end, and the"
+        " last elements (the remainder) are left out, it must be rounded up, in"
+    ),
     "lane of the loop in a shuffle": (
         "all take the value of one fixed lane: the shuffle must read the lane whose turn it is (the"
         " number of the loop), otherwise the same value counts again and again, in"
