@@ -175,8 +175,8 @@ COUNT_WORDS = {
     ),
     "begin of a part missing in a loop, in an index": (
         "the begin (offset) of the part of each group (warp, team, block) is missing, it is not"
-        " added to the index: every one of them takes what is in the first part, and nobody the"
-        " others, in"
+        " added to the index: every one of them takes what is in the first part, and what is in the"
+        " others is left out, in"
     ),
     "begin of a part missing in a loop": (
         "the begin (offset) of the part of each group (warp, team, block) is missing, it is not"
