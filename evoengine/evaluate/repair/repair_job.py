@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,6 +52,24 @@ class CompiledChanges:
     def is_shared(self) -> bool:
         """Whether a launch before the others chooses one of several changes."""
         return self.cases[0].plan.launches[0].kernel == SELECT
+
+    def smallest_first(self, changes: Sequence[SourceChange]) -> list[SourceChange]:
+        """Some of these changes, those whose plans ask for least before others: of several plans
+        that suffice the smallest one is likelier meant than one that has room to spare.
+        """
+        sizes = {
+            change: _size(case.plan) for change, case in zip(self.changes, self.cases, strict=True)
+        }
+        return sorted(changes, key=sizes.__getitem__)
+
+
+def _size(plan: CasePlan) -> tuple[int, int, int]:
+    """The threads, the bytes of shared memory and the elements of scratch of a plan."""
+    return (
+        sum(math.prod((*launch.grid, *launch.block)) for launch in plan.launches),
+        sum(launch.shared_bytes for launch in plan.launches),
+        sum(math.prod(buffer.shape) for buffer in plan.scratch.values()),
+    )
 
 
 class ChangeCompiler:

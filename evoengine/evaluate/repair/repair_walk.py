@@ -188,7 +188,8 @@ class RepairWalk:
         self.found.launched += len(compiled.changes)
         self._queue.saw(launched)
         self._progress(f"looking for the change that makes it right: {self.found.launched} tried")
-        for number, change in enumerate(launched.right_ones):
+        right_ones = compiled.smallest_first(launched.right_ones)
+        for number, change in enumerate(right_ones):
             if self._wrong.is_fault and not await self._is_right_again(change, compiled, launches):
                 continue
             async with self._one_at_a_time:
@@ -197,7 +198,7 @@ class RepairWalk:
                 await self._verify(change, launched.work_with(change))
             if self._refuted >= MOST_REFUTED and self._larger and not self.found.changes:
                 self._take_larger_case()
-                self._queue.again(launched.right_ones[number + 1 :])
+                self._queue.again(right_ones[number + 1 :])
                 break
 
     async def _is_right_again(

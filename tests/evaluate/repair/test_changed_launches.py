@@ -567,9 +567,9 @@ def test_changes_of_the_plan_share_the_code_of_the_kernel_as_it_is(tmp_path: Pat
         return SourceChange(start, start + len(old), new, "by hand")
 
     right, smaller = changed("N - 64", "N - 64", "N"), changed("N - 64", "64", "128")
-    other_code = changed("FACTOR: 2", "2", "5")
+    other_code, wider = changed("FACTOR: 2", "2", "5"), changed("[4]", "4", "8")
     refused, no_plan = changed("[64]", "64", "4096"), changed("[4]", "4]", "[")
-    unseen = [right, smaller, other_code]
+    unseen = [wider, right, smaller, other_code]
     assert all(is_of_plan(PLANNED, header_end(candidate), it) for it in unseen)
     assert not is_of_plan(PLANNED, header_end(candidate), changed("K * x", "K", "2"))
     assert not is_of_plan(PLANNED, header_end(candidate), changed("exact", "exact", "fp32"))
@@ -590,8 +590,9 @@ def test_changes_of_the_plan_share_the_code_of_the_kernel_as_it_is(tmp_path: Pat
 
     compiled, launched, compilations = kept().run(run())
     assert compilations == 1
-    assert compiled.changes == (right, smaller) and compiled.left_out == (other_code,)
-    assert launched.right_ones == [right] and len(launched.checks) == 2
+    assert compiled.changes == (wider, right, smaller) and compiled.left_out == (other_code,)
+    assert compiled.smallest_first((wider, smaller, right)) == [smaller, right, wider]
+    assert launched.right_ones == [right] and len(launched.checks) == 3
 
     queue = ChangeQueue(candidate)
     queue.alone(compiled.left_out)

@@ -20,7 +20,7 @@ _LAUNCHED = re.compile(r"kernel:\s*\"?(\w+)")
 _AXES = "xyz"
 _MOST_NAMES = 4
 _MOST_LEVELS = 3
-_MOST_SHARED = 40  # changes of a plan
+_MOST_SHARED = 60  # changes of a plan
 
 Entries = list[tuple[int, int, str]]
 
@@ -46,7 +46,7 @@ def _shared(header: str) -> Iterator[SourceChange]:
         names |= {other for name in names for other in _SIZE.findall(values.get(name, ""))}
     for found in texts:
         numbers = list(_NUMBER.finditer(found[1]))
-        for factor in (2.0, 4.0, 0.5, 0.25):  # the likeliest first, of every number
+        for factor in (2.0, 4.0, 3.0, 0.5, 0.25):  # the likeliest first, of every number
             for number in numbers:
                 start = found.start(1) + number.start()
                 other = int(factor * int(number[0]))
@@ -67,7 +67,7 @@ def _shared(header: str) -> Iterator[SourceChange]:
         if found[1] in names:
             for number in _NUMBER.finditer(found[2]):
                 start = found.start(2) + number.start()
-                for other in (2 * int(number[0]), int(number[0]) // 2):
+                for other in (2 * int(number[0]), 3 * int(number[0]), int(number[0]) // 2):
                     if other:
                         yield SourceChange(start, start + len(number[0]), str(other), kind)
 
