@@ -1,4 +1,4 @@
-"""The corpora of planted bugs (tests/bugs, tests/bugs_second, up to tests/bugs_thirtyfifth): their
+"""The corpora of planted bugs (tests/bugs, tests/bugs_second, up to tests/bugs_thirtysixth): their
 manifests, the kernels they describe, and when a diagnosis names a cause.
 """
 

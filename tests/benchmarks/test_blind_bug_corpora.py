@@ -60,6 +60,7 @@ MANIFESTS = {
         "bugs_thirtythird",
         "bugs_thirtyfourth",
         "bugs_thirtyfifth",
+        "bugs_thirtysixth",
     )
 }
 # Honest kernels in single precision, with the hardware's approximate division.
@@ -86,6 +87,8 @@ APPROXIMATED = {
     "brew_hardware_division",
     "tundra_approximate_reciprocal",
     "sextant_approximate_quotient",
+    "lapis_root_in_hardware",
+    "yarrow_quick_reciprocal_root",
 }
 # They say where or how large an error is, not what causes it.
 NO_CAUSE = (
@@ -169,6 +172,7 @@ def own_tasks(corpus: str, manifest: BugManifest) -> set[str]:
         ("bugs_thirtythird", 40, 3, 0),
         ("bugs_thirtyfourth", 40, 3, 0),
         ("bugs_thirtyfifth", 40, 3, 0),
+        ("bugs_thirtysixth", 40, 3, 0),
     ],
 )
 def test_a_corpus_is_large_and_has_tasks_of_its_own(
