@@ -199,6 +199,15 @@ MISTAKES = [
      "what is left"),
     ("count of the last part", "const int from = blockIdx.x * 256, count = 256; f(count);",
      "const int from = blockIdx.x * 256, count = min(256, N - from); f(count);", "what is left"),
+    ("count of the last part, of what is worked out",
+     "const int all = N / 8, from = blockIdx.x * 256, count = 256; f(count, all);",
+     "const int all = N / 8, from = blockIdx.x * 256, count = min(256, all - from); f(count, all);", "what is left"),
+    ("index of the array beside it", "f(sums[lane * 4 + 1], right[begin + 1]);",
+     "f(sums[begin + 1], right[begin + 1]);", "the elements of another place"),
+    ("step of all lanes", "for (int at = begin + lane; at < N; at += BM) f(at);",
+     "for (int at = begin + lane; at < N; at += 32) f(at);", "the number of lanes that share it"),
+    ("groups of copies by one", 'asm volatile("cp.async.wait_group %0;" ::"n"(STAGES));',
+     'asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1));', "group"),
     ("end of the loop for a size", "for (int k = begin; k < end; ++k) if (k + lane < K) f(k);",
      "for (int k = begin; k < end; ++k) if (k + lane < end) f(k);", "the end of the own part"),
     ("end behind the last row", "end = min(K, int(blockIdx.y) * BM);", "end = min(K, int(blockIdx.y + 1) * BM);",
@@ -433,6 +442,8 @@ RIGHT = [
     ("statement before its guard", "for (int i = lane; i < K; i += 32) { if (i >= N) continue; f(begin); }"),
     ("matrices of a load exchanged", 'f("ldmatrix", lane / 16, lane % 8);'),
     ("half of a fragment", "f(sum[quad % 2]);"),
+    ("index of the array beside it", "f(sums[begin + 1], right[begin + 1], lane);"),
+    ("step of all lanes", "for (int at = lane; at < N; at += 32) f(at);"),
     ("registers of a fragment exchanged", 'const int a[3] = {f(lane), f(N), f(M)}; f("mma", a);'),
     ("other stage of a buffer", "f(STAGES - 1);"),
     ("step by those that share a loop", "for (int s = warp; s < K; s += WARPS) f(s);"),
@@ -507,6 +518,18 @@ def test_a_function_that_waits_for_copies_is_known_by_what_it_does() -> None:
         for body in ("left<STAGES>();", "left<STAGES - 1>();")
     )
     assert repairing(wrong, right, "groups of copies by one")
+
+
+def test_a_function_of_one_copy_makes_no_group_of_its_own() -> None:
+    begin, copy = (
+        "__device__ float lane_sum",
+        'asm volatile("cp.async.ca.shared.global [%0], [%1], 4;");',
+    )
+    functions = f"__device__ void one() {{ {copy} }}\n__device__ void all() {{ for (int i = 0; i < 4; ++i) one(); {copy} }}"
+    body = f'one(); {copy} asm volatile("cp.async.commit_group;");'
+    wrong = kernel(body, begin, f"{functions}\n{begin}")
+    starts = [it.start for it, _ in ordered_changes(wrong) if it.kind == "commit missing"]
+    assert not [start for start in starts if start < wrong.source.index(begin)]
 
 
 def test_a_share_that_is_no_whole_number_of_tiles_is_rounded_up() -> None:

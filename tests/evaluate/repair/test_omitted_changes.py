@@ -64,7 +64,7 @@ MISTAKES = [
         "name of another begin, int",
         "const int rest = begin + warp * 32; f(sums[end - rest]);",
         "const int rest = begin + warp * 32; f(sums[end - begin]);",
-        "rest is taken in place of begin, one of which begins with the other",
+        "rest is taken in place of begin: one of them is the other and something more",
     ),
     (
         "end of a halving loop",

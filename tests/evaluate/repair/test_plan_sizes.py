@@ -65,6 +65,7 @@ MISTAKES = [
     ("buffer of another launch", "args: [second, out", "args: [first, out", "the wrong buffer"),
     ("sizes of the launch before", "out, SLICES, SLICES", "out, L, N", "the launch before it"),
     ("scalar of the plan that is alike", "1 - beta2", "1 - beta1", "the wrong scalar"),
+    ("sign in a value of the plan", "1 - beta2", "1 + beta2", "grows where it must shrink"),
 ]  # fmt: skip
 
 # likewise, with what the source has in place of what is right

@@ -5,6 +5,7 @@ same statement, a step ahead or behind.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from evoengine.evaluate.repair.declared_names import DeclaredName
 from evoengine.evaluate.repair.kernel_code import KernelCode
@@ -28,6 +29,7 @@ def coordinate_changes(code: KernelCode) -> Iterator[SourceChange]:
     yield from _divided_or_modulo(code)
     yield from _parts_of_registers(code)
     yield from _indices_of_the_statement(code)
+    yield from _indices_beside(code)
     yield from _variables(code)
     yield from _steps_of_factors(code)
     yield from _register_pairs(code)
@@ -164,6 +166,20 @@ def _indices_of_the_statement(code: KernelCode) -> Iterator[SourceChange]:
                     pieces = [(one, one, texts[1]), (two, two, texts[0])]
                     new = tokens.rewritten(begin, last, pieces)
                     yield code.replaced(begin, last, new, "indices exchanged, of two arrays")
+
+
+def _indices_beside(code: KernelCode) -> Iterator[SourceChange]:
+    """`f(weight[4 * q + j], bias[c + j])` made `f(weight[c + j], bias[c + j])`: arrays side by side
+    are often read at the same place.
+    """
+    tokens = code.tokens
+    for (one, *own), (other, *following) in pairwise(code.indices):
+        is_beside = own[1] + 2 == other - 1 and tokens.text(other - 1) == ","
+        texts = tokens.source(*own), tokens.source(*following)
+        if is_beside and tokens.text(one) != tokens.text(other) and texts[0] != texts[1]:
+            kind = "index of the array beside it"
+            yield code.replaced(own[0], own[1], texts[1], kind)
+            yield code.replaced(following[0], following[1], texts[0], kind)
 
 
 def _variables(code: KernelCode) -> Iterator[SourceChange]:

@@ -13,6 +13,7 @@ _MOST_LANES = 3
 _BEGUN = re.compile(r"(?:const )?(?:int|unsigned) (\w+) = (.+); (.+)", re.DOTALL)
 _BOUNDED = re.compile(r"(\w+) < ([^<>=&|]+)", re.DOTALL)
 _OWN_BLOCK = re.compile(r"\b(\w+) = (?:\w+\()?blockIdx\.([xyz])\)?\s*[;,]")
+_OWN_LANE = re.compile(r"\blane\w*\b", re.IGNORECASE)
 _HALVED = re.compile(r"/= 2\b|>>= 1\b")
 _THREADS = re.compile(r"THREAD|BLOCK|WARP")
 _FLOATS = ("float", "double", "half", "int")
@@ -31,6 +32,7 @@ def loop_changes(code: KernelCode) -> Iterator[SourceChange]:
         if is_loop and code.function_places[loop]:
             yield from _steps(code, loop)
             yield from _steps_of_blocks(code, loop)
+            yield from _steps_of_lanes(code, loop)
             yield from _halved(code, loop)
             yield from _resets(code, loop)
             yield from _guards(code, loop)
@@ -114,6 +116,18 @@ def _steps_of_blocks(code: KernelCode, loop: int) -> Iterator[SourceChange]:
             if "gridDim" not in tokens.source(place + 1, last):
                 size = f"gridDim.{begun[2]}"
                 yield code.replaced(place + 1, last, size, "step of all blocks")
+
+
+def _steps_of_lanes(code: KernelCode, loop: int) -> Iterator[SourceChange]:
+    """`i = begin + lane; i < n; i += CHUNK` made `i += 32`: the lanes of a warp take turns."""
+    tokens, ends = code.tokens, code.head_ends(loop + 1)
+    if len(ends) != 2 or not _OWN_LANE.search(tokens.source(loop + 2, ends[0])):
+        return
+    for place in range(ends[1], tokens.partners[loop + 1]):
+        if tokens.text(place) == "+=":
+            last = code.extents.last_of(place, 0)
+            if not tokens.source(place + 1, last).isdigit():
+                yield code.replaced(place + 1, last, "32", "step of all lanes")
 
 
 def _halved(code: KernelCode, loop: int) -> Iterator[SourceChange]:

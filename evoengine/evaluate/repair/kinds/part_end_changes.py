@@ -150,6 +150,15 @@ def _waits(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(closing - 2, closing - 1, "", "groups of copies by one")
         yield code.inserted(closing - 1, " - 1", "groups of copies by one")
         yield code.inserted(closing - 1, " + 1", "groups of copies by one")
+    for first, last in code.statements:
+        is_wait = tokens.has_any(first, last, {"asm"}) and "wait_group" in tokens.source(
+            first, last
+        )
+        for place in range(first, last) if is_wait else ():
+            if tokens.text(place) == '"n"' and place + 1 in tokens.partners:
+                end = tokens.partners[place + 1] - 1
+                if not tokens.text(end).isdigit():
+                    yield code.inserted(end, " - 1", "groups of copies by one")
 
 
 def _ones(code: KernelCode) -> Iterator[SourceChange]:

@@ -16,6 +16,7 @@ _ARGUMENT = re.compile(r"(?<![\w.])[a-z]\w*(?![\w.(:])")
 _NO_NAMES = frozenset(
     ("args", "block", "dtype", "float16", "float32", "float64", "grid", "int32", "int64", "kernel")
 )
+_SIGN = re.compile(r" ([-+]) ")
 _MOST_NAMES = 10
 
 
@@ -27,6 +28,10 @@ def plan_value_changes(header: str) -> Iterator[SourceChange]:
         root = f"{text} ** 0.5" if text.isidentifier() else f"({text}) ** 0.5"
         for new in (root, f"1 / ({text})", f"1 - ({text})", f"-({text})"):
             yield SourceChange(*found.span(1), new, "value of the plan")
+        for sign in _SIGN.finditer(text):
+            start = found.start(1) + sign.start(1)
+            other = {"+": "-", "-": "+"}[sign[1]]
+            yield SourceChange(start, start + 1, other, "sign in a value of the plan")
         for name in names:
             if name in re.findall(r"\w+", text):
                 continue

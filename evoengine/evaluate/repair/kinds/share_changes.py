@@ -86,10 +86,11 @@ def _limits(code: KernelCode) -> Iterator[SourceChange]:
         names = {it.name for it in visible if not (it.is_parameter or it.name.isupper())}
         counted = dict.fromkeys(re.findall(rf"\b(\w+) \* {own}\b", code.tokens.code))
         begins += [f"{name} * {own}" for name in counted if name in names]
-        for size in [it.name for it in visible if not it.name.isupper() or it.is_parameter]:
-            for begin in begins if size != item.name and size not in begins else ():
-                new = f"min({own}, {size} - {begin})"
-                yield code.replaced(*value, new, "count of the last part")
+        for size in [it for it in visible if not it.name.isupper() or it.is_parameter]:
+            for begin in begins if size.name != item.name and size.name not in begins else ():
+                new = f"min({own}, {size.name} - {begin})"
+                of_all = "" if size.is_parameter else ", of what is worked out"
+                yield code.replaced(*value, new, f"count of the last part{of_all}")
 
 
 def _own_end(code: KernelCode) -> Iterator[SourceChange]:

@@ -229,6 +229,18 @@ COUNT_WORDS = {
         "the share of each part is rounded down: together the parts do not reach the end, and the"
         " last elements (the remainder) are left out, it must be rounded up, in"
     ),
+    "index of the array beside it": (
+        "the index is another than that of the array beside it: the elements of another place"
+        " (column, row) are taken, an offset is missing or too many, in"
+    ),
+    "sign in a value of the plan": (
+        "the sign is wrong (it is added where it must be subtracted, or the other way round): it"
+        " grows where it must shrink, in"
+    ),
+    "step of all lanes": (
+        "the step of the loop is not the number of lanes that share it (32): each lane takes its"
+        " first element, and those between are left out, in"
+    ),
     "lane of the loop in a shuffle": (
         "all take the value of one fixed lane: the shuffle must read the lane whose turn it is (the"
         " number of the loop), otherwise the same value counts again and again, in"

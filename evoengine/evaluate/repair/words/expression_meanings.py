@@ -283,8 +283,8 @@ def _name(text: ChangedText) -> str:
 
 def _begin(text: ChangedText) -> str:
     return (
-        f"{text.old} is taken in place of {text.new}, one of which begins with the other: what was"
-        f" added to it (an offset) is missing or too many, in {text.where}"
+        f"{text.old} is taken in place of {text.new}: one of them is the other and something more"
+        f" (an offset), which is missing here or too many, in {text.where}"
     )
 
 

@@ -46,9 +46,10 @@ SHARE_WORDS = {
         "a size is not rounded up to whole tiles: the last, incomplete tile has no block or no"
         " memory, in"
     ),
-    "count of the last part": (
-        "the last part is shorter than the others, and its length is not limited to what is left,"
-        " so that it goes beyond the end, in"
+    **dict.fromkeys(
+        ("count of the last part, of what is worked out", "count of the last part"),
+        "the last part (tile, group) is shorter than the others, and its length is not limited"
+        " (min) to what is left, so that it goes beyond the end, in",
     ),
     "end of the loop for a size": (
         "the end of all is checked where the end of the own part is meant, so that what belongs to"
