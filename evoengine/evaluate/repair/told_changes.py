@@ -77,6 +77,13 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         ),
         (r"never (written|updated)[^;]*: only the first", ("one less", "one more", "number one")),
         (
+            r"namely scratch",
+            (
+                *("scratch", "launch", "reset", "guard", "condition", "statement missing", "grid"),
+                *("part of an array", "plan rounded down", "return"),
+            ),
+        ),
+        (
             r"never written|\btail\b|no multiple|beyond a multiple",
             (
                 *("grid", "bound", "condition", "comparison", "quotient", "name of the plan"),

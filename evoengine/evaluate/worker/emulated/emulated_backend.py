@@ -38,7 +38,7 @@ from evoengine.evaluate.worker.emulated.modelled_peaks import modelled_peaks
 from evoengine.evaluate.worker.emulated.modelled_time import model_case
 from evoengine.evaluate.worker.emulated.secret_sets import SecretSet, secret_sets
 from evoengine.evaluate.worker.expected_outputs import ExpectedOutputs
-from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch, depends_on_poison
 from evoengine.evaluate.worker.forensics.wrong_call import WrongCall
 from evoengine.protocols import BaselineTimes, CompiledCase, Job, Purpose
 from evoengine.records import CaseCheck, CaseModel, CheckedRun, KernelActivity
@@ -48,6 +48,7 @@ from evoengine.task.schema import Task
 NO_CHECKS = Checks(Check(0))
 RELAUNCHES_S = 3.0  # for all further launches on the inputs of a wrong call
 OTHER_POISON = 0x3C  # an ordinary small number in every floating type
+MOST_SCRATCH = 6  # buffers, each with another poison alone
 # The instructions of kernels whose threads wait for one another differ a little from run to run.
 MORE_WORK = 1.02
 # Of loops of a changed kernel, by instructions of the kernel before; and at least.
@@ -156,20 +157,23 @@ class EmulatedBackend:
     def relaunches(
         self, compiled: CompiledCase, job: Job, call: WrongCall, announce: Announce
     ) -> tuple[Relaunch, ...]:
-        """The same launch again and with another poison, if that takes no more than
-        RELAUNCHES_S.
+        """The same launch again and with another poison, and where that changes the outputs with
+        another one in each scratch buffer, if all of it takes no more than RELAUNCHES_S.
         """
         announce(f"launching {shown(compiled)} once more", True)
         examination, checks = self._examination(compiled), self._no_checks(compiled)
         given = self._sets(compiled)[call.number]
         found = list[Relaunch]()
-        wanted = ((2, call.poison), (1, OTHER_POISON), (2, call.poison))
+        wanted = [(2, call.poison, ""), (1, OTHER_POISON, ""), (2, call.poison, "")]
+        wanted += [(1, OTHER_POISON, name) for name in examination.scratch[:MOST_SCRATCH]]
         left_s = RELAUNCHES_S
-        for calls, poison in wanted:
+        for calls, poison, scratch in wanted:
             left_s -= calls * call.launch_s
-            if left_s < 0:
+            if left_s < 0 or (scratch and not depends_on_poison(found)):
                 break
-            found.append(examination.relaunch(call, given, calls, poison, checks))
+            # what fails with other bits in one buffer alone says nothing of it
+            with contextlib.suppress(*(CandidateFailure,) if scratch else ()):
+                found.append(examination.relaunch(call, given, calls, poison, checks, scratch))
         return tuple(found)
 
     def compilations_ended(self) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import torch
 
@@ -95,19 +96,35 @@ class EmulatedExamination:
             pattern = other(pattern)
         return sorted(found, key=lambda item: item.number)
 
+    @property
+    def scratch(self) -> tuple[str, ...]:
+        """The scratch buffers that nothing fills before a call."""
+        filled = {fill.buffer for fill in self._plan.fills}
+        return tuple(name for name in self._plan.scratch if name not in filled)
+
     def relaunch(
-        self, call: WrongCall, given: SecretSet, calls: int, poison: int, checks: Checks | None
+        self,
+        call: WrongCall,
+        given: SecretSet,
+        calls: int,
+        poison: int,
+        checks: Checks | None,
+        scratch: str = "",
     ) -> Relaunch:
-        """One replay of `calls` calls on the inputs of a wrong call; raises CandidateFailure."""
-        self.program.reset(poison)
+        """One replay of `calls` calls on the inputs of a wrong call, with `poison` in one scratch
+        buffer alone where it is named; raises CandidateFailure.
+        """
+        of_all = call.poison if scratch else poison
+        other = {scratch: poison} if scratch else {}
+        self.program.reset(of_all)
         with ExitStack() as stack:
-            arenas = [stack.enter_context(self._dealt(given, poison)) for _ in range(calls)]
+            arenas = [stack.enter_context(self._dealt(given, of_all, other)) for _ in range(calls)]
             for arena in arenas:
                 self._launch(arena, checks)
             outputs = tuple(
                 {name: arena.tensors[name].clone() for name in call.outputs} for arena in arenas
             )
-        return Relaunch(outputs, poison)
+        return Relaunch(outputs, poison, scratch)
 
     @contextmanager
     def first_call(self, given: SecretSet) -> Iterator[EmulatedArena]:
@@ -118,11 +135,17 @@ class EmulatedExamination:
             yield arena
 
     @contextmanager
-    def _dealt(self, given: SecretSet, pattern: int) -> Iterator[EmulatedArena]:
-        """Buffers at new addresses: the inputs of a set, and poison in all others."""
+    def _dealt(
+        self, given: SecretSet, pattern: int, other: Mapping[str, int] = MappingProxyType({})
+    ) -> Iterator[EmulatedArena]:
+        """Buffers at new addresses: the inputs of a set, and poison in all others; `other` has that
+        of some by their names.
+        """
         with EmulatedArena(self._layout, self._emulator) as arena:
             arena.fill(self._inputs(given))
             arena.poison(self._poisoned, pattern)
+            for name, poison in other.items():
+                arena.poison([name], poison)
             arena.begin(self._plan.fills)
             yield arena
 

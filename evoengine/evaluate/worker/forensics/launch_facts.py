@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from pydantic import JsonValue
@@ -11,6 +12,7 @@ from pydantic import JsonValue
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, poisoned
 from evoengine.evaluate.worker.forensics.error_region import error_region
 from evoengine.evaluate.worker.forensics.lead import Lead
+from evoengine.evaluate.worker.forensics.rounded_inputs import listed
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
@@ -23,9 +25,19 @@ _STATE = (
     "The first launch is right, launch {launch} on the same inputs is wrong ({where}): something is"
     " kept between launches and not reset, such as a counter or a sum in a global variable."
 )
-_OLD_VALUES = (
-    "{count} elements of {name} depend on what the buffers held before the launch ({where}): it"
-    " adds to its output, or reads scratch or memory that was never written."
+_OLD_VALUES = "{count} elements of {name} depend on what the buffers held before the launch"
+_OF_ANY = (
+    f"{_OLD_VALUES} ({{where}}): it adds to its output, or reads scratch or memory that was never"
+    " written."
+)
+_OF_OUTPUT = (
+    f"{_OLD_VALUES} ({{where}}), and on no scratch: it adds to its output, or reads it before it"
+    " was written."
+)
+_OF_SCRATCH = (
+    f"{_OLD_VALUES} ({{where}}), namely scratch {{scratch}}: elements of it are read that no launch"
+    " has written. Its first value (init) is missing, the launch before writes too few of them"
+    " (such as none for an empty part), or they must be left out where they are read."
 )
 
 
@@ -33,11 +45,13 @@ _OLD_VALUES = (
 class Relaunch:
     """The outputs of one more replay, whose calls are all on the inputs of the wrong call.
 
-    Each call has buffers of its own, filled with the byte `poison` before.
+    Each call has buffers of its own, filled with the byte `poison` before; where `scratch` names
+    one, that one alone, and all others with the byte of the wrong call.
     """
 
     calls: tuple[Tensors, ...]
     poison: int
+    scratch: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +69,8 @@ def written(name: str, relaunches: Sequence[Relaunch]) -> torch.Tensor | None:
     """Which elements of an output some launch wrote: where it was filled with different bytes
     before, not all launches left them; None where all had the same poison.
     """
-    launches = [(one.calls[0][name], one.poison) for one in relaunches if one.calls]
+    whole = [one for one in relaunches if one.calls and not one.scratch]
+    launches = [(one.calls[0][name], one.poison) for one in whole]
     if len({poison for _, poison in launches}) < 2:
         return None
     found = torch.zeros_like(launches[0][0], dtype=torch.bool)
@@ -64,20 +79,39 @@ def written(name: str, relaunches: Sequence[Relaunch]) -> torch.Tensor | None:
     return found
 
 
+def depends_on_poison(relaunches: Sequence[Relaunch]) -> bool:
+    """Whether elements that were written differ between launches whose buffers were filled with
+    different bytes before.
+    """
+    whole = [one for one in relaunches if one.calls and not one.scratch]
+    first = {one.poison: one.calls[0] for one in reversed(whole)}
+    for (_, outputs), (poison, others) in pairwise(first.items()):
+        for name, other in others.items():
+            one, two = outputs[name].double(), other.double()
+            alike = (one == two) | (one.isnan() & two.isnan()) | poisoned(other, poison)
+            if not bool(alike.all()):
+                return True
+    return False
+
+
 def launch_leads(
     compared: ComparedOutput, relaunches: Sequence[Relaunch], poison: int, hints: Sequence[int]
 ) -> Iterator[Lead]:
     """The first difference between launches on one input; `poison` is that of the wrong call."""
     alike = [one for one in relaunches if one.poison == poison and one.calls]
-    others = [one for one in relaunches if one.poison != poison and one.calls]
-    for fact in _facts(compared, alike, others):
+    others = [one for one in relaunches if one.poison != poison and one.calls and not one.scratch]
+    by_scratch = [one for one in relaunches if one.calls and one.scratch]
+    for fact in _facts(compared, alike, others, by_scratch):
         if bool(fact.where.any()):
             yield _lead(fact, compared, hints)
             return
 
 
 def _facts(
-    compared: ComparedOutput, alike: Sequence[Relaunch], others: Sequence[Relaunch]
+    compared: ComparedOutput,
+    alike: Sequence[Relaunch],
+    others: Sequence[Relaunch],
+    by_scratch: Sequence[Relaunch],
 ) -> Iterator[_Fact]:
     """A race before what only replays without one can show."""
     if not alike:
@@ -89,7 +123,14 @@ def _facts(
     for other in others:
         value = other.calls[0][compared.name]
         moved = _apart(compared, first, value) & ~poisoned(value, other.poison)
-        yield _Fact(DiagnosisKind.reads_old_values, moved, _OLD_VALUES, 1.35)
+        read = [
+            one.scratch
+            for one in by_scratch
+            if bool((_apart(compared, first, one.calls[0][compared.name]) & moved).any())
+        ]
+        sentence = _OF_SCRATCH if read else _OF_OUTPUT if by_scratch else _OF_ANY
+        evidence: dict[str, JsonValue] = {"scratch": listed(read)} if read else {}
+        yield _Fact(DiagnosisKind.reads_old_values, moved, sentence, 1.35, evidence)
 
 
 def _race(compared: ComparedOutput, alike: Sequence[Relaunch]) -> _Fact:

@@ -9,7 +9,13 @@ import pytest
 from evoengine.records import Status, Verdict
 from tests.evaluate.worker.emulated.judging import judged_on
 from tests.evaluate.worker.forensics.mistakes import of_some
-from tests.evaluate.worker.forensics.softmax_task import HIDDEN_TAIL, PLANTED, kernel, write_task
+from tests.evaluate.worker.forensics.softmax_task import (
+    HIDDEN_TAIL,
+    PLANTED,
+    UNWRITTEN_SCRATCH,
+    kernel,
+    write_task,
+)
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -17,7 +23,7 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdict]:
     sources = {name: planted[0] for name, planted in PLANTED.items()}
-    sources |= {"hidden tail": HIDDEN_TAIL, "right": kernel()}
+    sources |= {"hidden tail": HIDDEN_TAIL, "right": kernel(), "scratch": UNWRITTEN_SCRATCH}
     path: Path = write_task(tmp_path_factory.mktemp("weighted"))
     return dict(zip(sources, judged_on(path, *sources.values()), strict=True))
 
@@ -44,6 +50,15 @@ def test_of_a_hidden_case_only_a_fixed_phrase_leaves(found: dict[str, Verdict]) 
     assert not any(letter.isdigit() for letter in forensics.diagnoses[0].sentence)
     assert forensics.diagnoses[0].evidence == {}
     assert (forensics.case, forensics.output, forensics.problem) == ("a hidden case", "", "")
+
+
+def test_scratch_that_is_read_and_never_written_is_named(found: dict[str, Verdict]) -> None:
+    forensics = found["scratch"].forensics
+    assert forensics is not None
+    sentence = forensics.diagnoses[0].sentence
+    assert "depend on what the buffers held before the launch" in sentence, forensics
+    assert "at the last row (7) of every 8 along M" in sentence
+    assert "namely scratch tops: elements of it are read that no launch has written" in sentence
 
 
 def test_a_right_kernel_gets_none(found: dict[str, Verdict]) -> None:

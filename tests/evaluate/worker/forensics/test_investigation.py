@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from evoengine.evaluate.worker.forensics.changed_references import LARGE_INPUTS
-from evoengine.evaluate.worker.forensics.launch_facts import Relaunch
+from evoengine.evaluate.worker.forensics.launch_facts import Relaunch, depends_on_poison
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind as Kind
 from tests.evaluate.worker.forensics import attention_mutants as mutants
@@ -426,6 +427,35 @@ def test_an_output_that_moves_with_the_poison_reads_old_values() -> None:
     relaunches = relaunched("matmul_fp16", "flat", (0xFF, [first]), (0x3C, [other]))
     found = diagnosed("matmul_fp16", "flat", lambda t, s: first, relaunches=relaunches)
     assert found.diagnoses[0].kind is Kind.reads_old_values
+
+
+@pytest.mark.parametrize(
+    ("moves", "said"),
+    [
+        ((), "it adds to its output, or reads scratch or memory"),
+        ((False, True), "namely scratch tops: elements of it are read that no launch has written"),
+        ((True, True), "namely scratch sums and tops"),
+        ((False, False), "and on no scratch: it adds to its output"),
+    ],
+)
+def test_what_scratch_an_output_moves_with_is_named(moves: tuple[bool, ...], said: str) -> None:
+    right = product(*wide("matmul_fp16", "flat"))
+    first, other = right + 2, right + 7
+    relaunches = relaunched("matmul_fp16", "flat", (0xFF, [first]), (0x3C, [other]))
+    for name, does in zip(("sums", "tops"), moves, strict=False):
+        (one,) = relaunched("matmul_fp16", "flat", (0x3C, [other if does else first]))
+        relaunches += (replace(one, scratch=name),)
+    found = diagnosed("matmul_fp16", "flat", lambda t, s: first, relaunches=relaunches)
+    assert found.diagnoses[0].kind is Kind.reads_old_values
+    assert said in found.diagnoses[0].sentence
+
+
+def test_where_launches_agree_but_for_what_nobody_writes_no_scratch_is_looked_at() -> None:
+    right = product(*wide("matmul_fp16", "flat"))
+    launched = relaunched("matmul_fp16", "flat", (0xFF, [right]), (0x3C, [right]), (0xFF, [right]))
+    assert not depends_on_poison(launched) and not depends_on_poison(launched[:1])
+    moved = relaunched("matmul_fp16", "flat", (0xFF, [right]), (0x3C, [right + 1]))
+    assert depends_on_poison(moved)
 
 
 def test_a_case_whose_size_alone_is_odd_is_said_to_have_a_tail() -> None:
