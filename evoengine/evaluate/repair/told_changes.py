@@ -81,6 +81,14 @@ _TOLD: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
             (
                 *("scratch", "launch", "reset", "guard", "condition", "statement missing", "grid"),
                 *("part of an array", "plan rounded down", "return"),
+                *(
+                    "bound",
+                    "comparison",
+                    "quotient",
+                    "count of the last",
+                    "size of the plan",
+                    "end of",
+                ),
             ),
         ),
         (
