@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from evoengine.evaluate.repair.expression_extents import PRECEDENCE, TYPE_NAME
@@ -69,7 +69,7 @@ def _call(code: KernelCode, opening: int) -> Iterator[SourceChange]:
     if inner is not None:
         text = tokens.source(*inner)
         yield code.replaced(begin, closing, f"({text})", "two conversions dropped")
-    yield from _exchanged(code, arguments)
+    yield from neighbours_exchanged(code, arguments)
     if len(arguments) == _SHUFFLED + 1 and tokens.text(begin).startswith("__shfl"):
         last = arguments[_SHUFFLED - 1][1]
         yield code.replaced(last + 1, closing, ")", "width of a shuffle too many")
@@ -103,15 +103,17 @@ def _innermost(code: KernelCode, arguments: list[tuple[int, int]]) -> str | None
     return tokens.source(*inside[0]) if len(inside) == 1 else None
 
 
-def _exchanged(code: KernelCode, arguments: list[tuple[int, int]]) -> Iterator[SourceChange]:
-    """Each two neighbours exchanged."""
+def neighbours_exchanged(
+    code: KernelCode, arguments: Sequence[tuple[int, int]], kind: str = ""
+) -> Iterator[SourceChange]:
+    """Each two neighbours exchanged, of a kind of arguments where none is given."""
     tokens = code.tokens
     for (first, last), (begin, end) in pairwise(arguments):
         one, other = tokens.source(first, last), tokens.source(begin, end)
         if one != other:
-            are_sizes = {one, other} <= set(code.sizes(first))
-            kind = f"arguments exchanged{', sizes' if are_sizes else ''}"
-            yield code.replaced(first, end, f"{other}, {one}", kind)
+            are_sizes = not kind and {one, other} <= set(code.sizes(first))
+            own = kind or f"arguments exchanged{', sizes' if are_sizes else ''}"
+            yield code.replaced(first, end, f"{other}, {one}", own)
 
 
 def _braces(code: KernelCode) -> Iterator[SourceChange]:
@@ -122,7 +124,7 @@ def _braces(code: KernelCode) -> Iterator[SourceChange]:
         is_list = text == "{" and tokens.text(position - 1) in ("=", "]", "(", ",")
         is_asm = text == "(" and "asm" in (tokens.text(position - 1), tokens.text(position - 2))
         if is_list or is_asm:
-            yield from _exchanged(code, code.extents.arguments(position))
+            yield from neighbours_exchanged(code, code.extents.arguments(position))
 
 
 def _moved_bracket(code: KernelCode, opening: int) -> Iterator[SourceChange]:

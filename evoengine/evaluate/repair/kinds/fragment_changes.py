@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from evoengine.evaluate.repair.kernel_code import KernelCode
+from evoengine.evaluate.repair.kinds.call_changes import neighbours_exchanged
 from evoengine.evaluate.repair.kinds.first_value_changes import first_values
 from evoengine.evaluate.repair.kinds.statement_blocks import StatementBlocks
 from evoengine.evaluate.repair.source_change import SourceChange
@@ -94,14 +96,7 @@ def _registers(code: KernelCode) -> Iterator[SourceChange]:
         if not is_list or place not in tokens.partners:
             continue
         entries = code.extents.arguments(place)
-        if len(entries) not in _REGISTERS:
-            continue
-        texts = [tokens.source(*entry) for entry in entries]
-        for number in range(len(entries) - 1):
-            one, other = texts[number : number + 2]
-            if one != other and tokens.text(entries[number][0]) == tokens.text(
-                entries[number + 1][0]
-            ):
-                span = entries[number][0], entries[number + 1][1]
+        for one, other in pairwise(entries) if len(entries) in _REGISTERS else ():
+            if tokens.text(one[0]) == tokens.text(other[0]):
                 kind = "registers of a fragment exchanged"
-                yield code.replaced(*span, f"{other}, {one}", kind)
+                yield from neighbours_exchanged(code, (one, other), kind)

@@ -111,15 +111,17 @@ def _registers(code: KernelCode) -> Iterator[SourceChange]:
             yield code.replaced(place, end, f"{code.tokens.text(place)} % 2", "half of a fragment")
 
 
+def _read_lanes(code: KernelCode) -> Iterator[Range]:
+    """First and last token of the lane that each __shfl_sync reads."""
+    for opening in range(1, len(code.tokens)):
+        if code.tokens.text(opening - 1) == "__shfl_sync" and opening in code.tokens.partners:
+            yield from code.extents.arguments(opening)[2:3]
+
+
 def _groups_of_lanes(code: KernelCode) -> Iterator[SourceChange]:
     """`lane + k` made `(lane & ~1) + k` where another lane is read: the first one of a group."""
-    for opening in range(1, len(code.tokens)):
-        if code.tokens.text(opening - 1) != "__shfl_sync" or opening not in code.tokens.partners:
-            continue
-        arguments = code.extents.arguments(opening)
-        if len(arguments) < 3:
-            continue
-        for first, last, sort in code.atoms_between(*arguments[2]):
+    for lane in _read_lanes(code):
+        for first, last, sort in code.atoms_between(*lane):
             if sort == "int" and code.tokens.text(last + 1) in ("+", ")", ","):
                 for bits in _BITS:
                     new = f"({code.tokens.source(first, last)} & ~{bits})"
@@ -128,17 +130,10 @@ def _groups_of_lanes(code: KernelCode) -> Iterator[SourceChange]:
 
 def _lanes_of_loops(code: KernelCode) -> Iterator[SourceChange]:
     """`__shfl_sync(mask, value, 0)` made `__shfl_sync(mask, value, k)`, in a loop over k."""
-    tokens = code.tokens
-    for opening in range(1, len(tokens)):
-        if tokens.text(opening - 1) != "__shfl_sync" or opening not in tokens.partners:
-            continue
-        arguments = code.extents.arguments(opening)
-        if len(arguments) < 3 or tokens.kind(arguments[2][0]) != "number":
-            continue
-        for item in code.visible(opening, "int"):
+    for first, last in _read_lanes(code):
+        for item in code.visible(first, "int") if code.tokens.kind(first) == "number" else ():
             if item.position >= 0 and code.loop_of(item.position) is not None:
-                kind = "lane of the loop in a shuffle"
-                yield code.replaced(*arguments[2], item.name, kind)
+                yield code.replaced(first, last, item.name, "lane of the loop in a shuffle")
 
 
 def _single(code: KernelCode) -> Iterator[SourceChange]:

@@ -103,31 +103,31 @@ def _steps(code: KernelCode, loop: int) -> Iterator[SourceChange]:
             yield code.replaced(place + 1, last, new, "step of a loop times a size")
 
 
+def _begun_steps(
+    code: KernelCode, loop: int, begin: re.Pattern[str]
+) -> Iterator[tuple[re.Match[str], str, Range]]:
+    """Where a pattern matches the begin of a loop, the match, and of each `name += step` in its
+    head the name and the tokens of the step.
+    """
+    tokens, ends = code.tokens, code.head_ends(loop + 1)
+    begun = begin.search(tokens.source(loop + 2, ends[0])) if len(ends) == 2 else None
+    for place in range(ends[1], tokens.partners[loop + 1]) if begun else ():
+        if begun and tokens.text(place) == "+=":
+            yield begun, tokens.text(place - 1), (place + 1, code.extents.last_of(place, 0))
+
+
 def _steps_of_blocks(code: KernelCode, loop: int) -> Iterator[SourceChange]:
     """`i = blockIdx.x; i < n; i += ROUNDS` made `i += gridDim.x`: blocks take turns."""
-    tokens = code.tokens
-    ends = code.head_ends(loop + 1)
-    begun = _OWN_BLOCK.search(tokens.source(loop + 2, ends[0])) if len(ends) == 2 else None
-    if begun is None:
-        return
-    for place in range(ends[1], tokens.partners[loop + 1]):
-        if tokens.text(place) == "+=" and tokens.text(place - 1) == begun[1]:
-            last = code.extents.last_of(place, 0)
-            if "gridDim" not in tokens.source(place + 1, last):
-                size = f"gridDim.{begun[2]}"
-                yield code.replaced(place + 1, last, size, "step of all blocks")
+    for begun, name, step in _begun_steps(code, loop, _OWN_BLOCK):
+        if name == begun[1] and "gridDim" not in code.tokens.source(*step):
+            yield code.replaced(*step, f"gridDim.{begun[2]}", "step of all blocks")
 
 
 def _steps_of_lanes(code: KernelCode, loop: int) -> Iterator[SourceChange]:
     """`i = begin + lane; i < n; i += CHUNK` made `i += 32`: the lanes of a warp take turns."""
-    tokens, ends = code.tokens, code.head_ends(loop + 1)
-    if len(ends) != 2 or not _OWN_LANE.search(tokens.source(loop + 2, ends[0])):
-        return
-    for place in range(ends[1], tokens.partners[loop + 1]):
-        if tokens.text(place) == "+=":
-            last = code.extents.last_of(place, 0)
-            if not tokens.source(place + 1, last).isdigit():
-                yield code.replaced(place + 1, last, "32", "step of all lanes")
+    for _, _, step in _begun_steps(code, loop, _OWN_LANE):
+        if not code.tokens.source(*step).isdigit():
+            yield code.replaced(*step, "32", "step of all lanes")
 
 
 def _halved(code: KernelCode, loop: int) -> Iterator[SourceChange]:

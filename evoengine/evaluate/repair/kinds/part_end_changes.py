@@ -151,10 +151,8 @@ def _waits(code: KernelCode) -> Iterator[SourceChange]:
         yield code.inserted(closing - 1, " - 1", "groups of copies by one")
         yield code.inserted(closing - 1, " + 1", "groups of copies by one")
     for first, last in code.statements:
-        is_wait = tokens.has_any(first, last, {"asm"}) and "wait_group" in tokens.source(
-            first, last
-        )
-        for place in range(first, last) if is_wait else ():
+        text = tokens.source(first, last)
+        for place in range(first, last) if "asm" in text and "wait_group" in text else ():
             if tokens.text(place) == '"n"' and place + 1 in tokens.partners:
                 end = tokens.partners[place + 1] - 1
                 if not tokens.text(end).isdigit():

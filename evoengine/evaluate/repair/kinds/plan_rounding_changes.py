@@ -14,7 +14,7 @@ _TILES = re.compile(r"(?://|ceil_div\([^()]*,|round_up\([^()]*,) *(\w+)")
 _SHARED = re.compile(r"\bshared(?:_bytes)?:[ \t]*\"?(\d+) \*")
 _STAGES = re.compile(r"\b(?:STAGES|RING|BUFFERS|SLOTS) = (\d+)")
 _GRID = re.compile(r"\bgrid:[ \t]*\[([^\]\n]*)\]")
-_ROUNDED_DOWN = re.compile(r"\b(\w+) // (\w+) // (\w+) \* (\w+)\b")
+_ROUNDED_DOWN = re.compile(r"\b(\w+) // (\w+) // (\w+) \* \3\b")
 _MOST_TILES = 4
 
 
@@ -29,11 +29,8 @@ def plan_rounding_changes(header: str, code: str) -> Iterator[SourceChange]:
     yield from _broken_tiles(header, tiles)
     yield from _shares(header, code)
     for found in _ROUNDED_DOWN.finditer(header):
-        whole, parts, tile, again = found.groups()
-        if tile == again:
-            new = f"round_up(ceil_div({whole}, {parts}), {tile})"
-            kind = "share of the plan in whole tiles rounded down"
-            yield SourceChange(*found.span(), new, kind)
+        new = f"round_up(ceil_div({found[1]}, {found[2]}), {found[3]})"
+        yield SourceChange(*found.span(), new, "share of the plan in whole tiles rounded down")
     stages = _STAGES.findall(code)
     for found in _SHARED.finditer(header):
         value = int(found[1])

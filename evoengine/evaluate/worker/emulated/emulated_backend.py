@@ -48,7 +48,6 @@ from evoengine.task.schema import Task
 NO_CHECKS = Checks(Check(0))
 RELAUNCHES_S = 3.0  # for all further launches on the inputs of a wrong call
 OTHER_POISON = 0x3C  # an ordinary small number in every floating type
-MOST_SCRATCH = 6  # buffers, each with another poison alone
 # The instructions of kernels whose threads wait for one another differ a little from run to run.
 MORE_WORK = 1.02
 # Of loops of a changed kernel, by instructions of the kernel before; and at least.
@@ -158,22 +157,27 @@ class EmulatedBackend:
         self, compiled: CompiledCase, job: Job, call: WrongCall, announce: Announce
     ) -> tuple[Relaunch, ...]:
         """The same launch again and with another poison, and where that changes the outputs with
-        another one in each scratch buffer, if all of it takes no more than RELAUNCHES_S.
+        another one in each scratch buffer; what takes more than RELAUNCHES_S is left out.
         """
         announce(f"launching {shown(compiled)} once more", True)
         examination, checks = self._examination(compiled), self._no_checks(compiled)
         given = self._sets(compiled)[call.number]
         found = list[Relaunch]()
-        wanted = [(2, call.poison, ""), (1, OTHER_POISON, ""), (2, call.poison, "")]
-        wanted += [(1, OTHER_POISON, name) for name in examination.scratch[:MOST_SCRATCH]]
+        wanted = ((2, call.poison), (1, OTHER_POISON), (2, call.poison))
         left_s = RELAUNCHES_S
-        for calls, poison, scratch in wanted:
+        for calls, poison in wanted:
             left_s -= calls * call.launch_s
-            if left_s < 0 or (scratch and not depends_on_poison(found)):
+            if left_s < 0:
                 break
-            # what fails with other bits in one buffer alone says nothing of it
-            with contextlib.suppress(*(CandidateFailure,) if scratch else ()):
-                found.append(examination.relaunch(call, given, calls, poison, checks, scratch))
+            found.append(examination.relaunch(call, given, calls, poison, checks))
+        names = examination.scratch
+        if left_s < len(names) * call.launch_s or not depends_on_poison(found):
+            return tuple(found)
+        # all or none: one that is left out, or fails with other bits, may be the one that counts
+        with contextlib.suppress(CandidateFailure):
+            found += [
+                examination.relaunch(call, given, 1, OTHER_POISON, checks, name) for name in names
+            ]
         return tuple(found)
 
     def compilations_ended(self) -> bool:

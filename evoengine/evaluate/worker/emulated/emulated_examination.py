@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import torch
 
@@ -115,11 +114,12 @@ class EmulatedExamination:
         buffer alone where it is named; raises CandidateFailure.
         """
         of_all = call.poison if scratch else poison
-        other = {scratch: poison} if scratch else {}
         self.program.reset(of_all)
         with ExitStack() as stack:
-            arenas = [stack.enter_context(self._dealt(given, of_all, other)) for _ in range(calls)]
+            arenas = [stack.enter_context(self._dealt(given, of_all)) for _ in range(calls)]
             for arena in arenas:
+                if scratch:
+                    arena.poison([scratch], poison)
                 self._launch(arena, checks)
             outputs = tuple(
                 {name: arena.tensors[name].clone() for name in call.outputs} for arena in arenas
@@ -135,17 +135,11 @@ class EmulatedExamination:
             yield arena
 
     @contextmanager
-    def _dealt(
-        self, given: SecretSet, pattern: int, other: Mapping[str, int] = MappingProxyType({})
-    ) -> Iterator[EmulatedArena]:
-        """Buffers at new addresses: the inputs of a set, and poison in all others; `other` has that
-        of some by their names.
-        """
+    def _dealt(self, given: SecretSet, pattern: int) -> Iterator[EmulatedArena]:
+        """Buffers at new addresses: the inputs of a set, and poison in all others."""
         with EmulatedArena(self._layout, self._emulator) as arena:
             arena.fill(self._inputs(given))
             arena.poison(self._poisoned, pattern)
-            for name, poison in other.items():
-                arena.poison([name], poison)
             arena.begin(self._plan.fills)
             yield arena
 

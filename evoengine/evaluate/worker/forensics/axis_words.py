@@ -1,4 +1,4 @@
-"""What the axes of a tensor are called: rows and columns, heads and batches."""
+"""What the axes of a tensor are called: rows and columns, heads and batches; names in a row."""
 
 from __future__ import annotations
 
@@ -34,3 +34,8 @@ def plural(noun: str) -> str:
 def amount(count: int, noun: str) -> str:
     """`1 row`, `3 rows`."""
     return f"{count} {noun if count == 1 else plural(noun)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`q`, `q and k`, `q, k and v`."""
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
+from evoengine.evaluate.worker.forensics.axis_words import listed
 from evoengine.evaluate.worker.forensics.changed_input import (
     Change,
     ChangedInputs,
@@ -14,7 +15,6 @@ from evoengine.evaluate.worker.forensics.changed_input import (
     one_input,
 )
 from evoengine.evaluate.worker.forensics.lead import WHOLE
-from evoengine.evaluate.worker.forensics.rounded_inputs import listed
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 

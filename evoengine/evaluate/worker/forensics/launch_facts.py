@@ -9,10 +9,10 @@ from itertools import pairwise
 import torch
 from pydantic import JsonValue
 
+from evoengine.evaluate.worker.forensics.axis_words import listed
 from evoengine.evaluate.worker.forensics.compared_output import ComparedOutput, poisoned
 from evoengine.evaluate.worker.forensics.error_region import error_region
 from evoengine.evaluate.worker.forensics.lead import Lead
-from evoengine.evaluate.worker.forensics.rounded_inputs import listed
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
 
@@ -31,8 +31,8 @@ _OF_ANY = (
     " written."
 )
 _OF_OUTPUT = (
-    f"{_OLD_VALUES} ({{where}}), and on no scratch: it adds to its output, or reads it before it"
-    " was written."
+    f"{_OLD_VALUES} ({{where}}), and on no scratch: it adds to its output, or reads memory that was"
+    " never written."
 )
 _OF_SCRATCH = (
     f"{_OLD_VALUES} ({{where}}), namely scratch {{scratch}}: elements of it are read that no launch"
@@ -69,8 +69,7 @@ def written(name: str, relaunches: Sequence[Relaunch]) -> torch.Tensor | None:
     """Which elements of an output some launch wrote: where it was filled with different bytes
     before, not all launches left them; None where all had the same poison.
     """
-    whole = [one for one in relaunches if one.calls and not one.scratch]
-    launches = [(one.calls[0][name], one.poison) for one in whole]
+    launches = [(one.calls[0][name], one.poison) for one in _of_all(relaunches)]
     if len({poison for _, poison in launches}) < 2:
         return None
     found = torch.zeros_like(launches[0][0], dtype=torch.bool)
@@ -79,12 +78,16 @@ def written(name: str, relaunches: Sequence[Relaunch]) -> torch.Tensor | None:
     return found
 
 
+def _of_all(relaunches: Sequence[Relaunch]) -> list[Relaunch]:
+    """The replays whose buffers all had the same byte before."""
+    return [one for one in relaunches if one.calls and not one.scratch]
+
+
 def depends_on_poison(relaunches: Sequence[Relaunch]) -> bool:
     """Whether elements that were written differ between launches whose buffers were filled with
     different bytes before.
     """
-    whole = [one for one in relaunches if one.calls and not one.scratch]
-    first = {one.poison: one.calls[0] for one in reversed(whole)}
+    first = {one.poison: one.calls[0] for one in reversed(_of_all(relaunches))}
     for (_, outputs), (poison, others) in pairwise(first.items()):
         for name, other in others.items():
             one, two = outputs[name].double(), other.double()
@@ -98,8 +101,8 @@ def launch_leads(
     compared: ComparedOutput, relaunches: Sequence[Relaunch], poison: int, hints: Sequence[int]
 ) -> Iterator[Lead]:
     """The first difference between launches on one input; `poison` is that of the wrong call."""
-    alike = [one for one in relaunches if one.poison == poison and one.calls]
-    others = [one for one in relaunches if one.poison != poison and one.calls and not one.scratch]
+    alike = [one for one in _of_all(relaunches) if one.poison == poison]
+    others = [one for one in _of_all(relaunches) if one.poison != poison]
     by_scratch = [one for one in relaunches if one.calls and one.scratch]
     for fact in _facts(compared, alike, others, by_scratch):
         if bool(fact.where.any()):

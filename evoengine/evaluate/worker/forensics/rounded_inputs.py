@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from evoengine.evaluate.worker.forensics.axis_words import listed
 from evoengine.evaluate.worker.forensics.changed_input import ChangedInputs, each_input
 from evoengine.evaluate.worker.inputs import Tensors
 from evoengine.records import DiagnosisKind
@@ -76,8 +77,3 @@ def _scaled_e4m3(value: torch.Tensor) -> torch.Tensor:
     )
     scale = torch.where(largest > 0, largest / 448.0, torch.ones_like(largest))
     return (value.float() / scale).to(torch.float8_e4m3fn).float() * scale
-
-
-def listed(names: Sequence[str]) -> str:
-    """`q`, `q and k`, `q, k and v`."""
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
